@@ -26,7 +26,7 @@ var budgets = map[string]int{
 	"core/grant":             2350,
 	"core/heap":              150,
 	"core/journal":           1650,
-	"core/oracle":            12050, // MD-10 to MD-20 are played beside the rules of today until the switch
+	"core/oracle":            12100, // MD-10 to MD-20, CYC-5 are played beside the rules of today until the switch
 	"core/owner":             650,
 	"core/ownership":         3100,
 	"core/pack":              650,

@@ -263,7 +263,7 @@ func (m *mdPlan) Explain() {
 	e := &reason.Env{
 		Env: m.env(), Promises: &m.promises, Figures: &m.figures, Denied: m.cycle.Denied, Granted: m.stood,
 	}
-	m.bindShort()
+	m.bind()
 	m.sumPromises(e.Env)
 	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	e.Figures.Sum(&e.Env, e.Promises)
@@ -271,6 +271,7 @@ func (m *mdPlan) Explain() {
 	m.consumers.Add(&e.Env)
 	m.amounts.Add(&e.Env, e.Figures)
 	m.shares.Add(&e.Env, e.Figures)
+	m.bindShort()
 	m.short = reason.Shortfalls{Details: new(cluster.Names)}
 	m.reasons.Explain(e, &m.short)
 }

@@ -53,8 +53,9 @@ type cursor struct {
 	next int // in order
 }
 
-// find returns up to n rows of a lot, each for one unit of a kind: under best fit the n best of the frontier, else the
-// next. It returns no row where nothing fits. The rows are in the granter's memory.
+// find returns up to n rows of a lot, each for one unit of a kind: under best fit the n best of the frontier, of one
+// that is short its best part, else the next. It returns no row where nothing fits. The rows are in the granter's
+// memory.
 func (g *Granter) find(i int32, at int, n int64) []room.Row {
 	k, l, f := &g.kind[i], g.lots.list[at], g.finder(i, at)
 	g.rows = g.rows[:0]
@@ -72,7 +73,7 @@ func (g *Granter) find(i int32, at int, n int64) []room.Row {
 		if f.from = room.Row(len(l.parcel)); len(g.rows) > 0 {
 			f.from = g.rows[0]
 		}
-		g.selectBest(l, f, n)
+		g.selectBest(l, f, min(n, max(1, int64(len(g.rows))/l.rules.candidates)))
 	case l.rules.placement == plan.Balanced:
 		if row := g.roomiest(k, l, f, 1); row != room.NoRow {
 			g.rows = append(g.rows, row)

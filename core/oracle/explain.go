@@ -10,6 +10,7 @@ import (
 // figures adds the consumers and their shares after granting.
 func (g *round) figures(r *Result) {
 	g.holdPast()
+	g.hold()
 	demands := map[plan.Node]map[plan.Node]uint64{}
 	quotas, statics := map[plan.Node]map[plan.Node]uint64{}, map[plan.Node]map[plan.Node][]int64{}
 	for _, q := range g.pools() {

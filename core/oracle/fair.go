@@ -454,7 +454,7 @@ func (c *Cluster) young(u *unit) bool {
 func (q pool) given(chosen []*unit, u *unit) int64 {
 	n := int64(0)
 	for _, v := range chosen {
-		if v.leaf() == u.leaf() && slices.Equal(v.sub.size, u.sub.size) {
+		if q.drawn(v) && v.leaf() == u.leaf() && slices.Equal(v.sub.size, u.sub.size) {
 			n++
 		}
 	}

@@ -16,7 +16,7 @@ type round struct {
 	largest []int64                        // by dimension: the most that a parcel on a host with state ok has
 	vectors map[string]bool                // the amounts of such parcels that differ
 	aside   map[aside][]int64              // what is reserved of parcels (MD-5), where that is anything
-	rests   map[plan.Node][][]int64        // by pool: the vectors with which parcels count into it (MD-11)
+	rests   map[plan.Node]*counted         // by pool: with what parcels count into it (MD-11)
 	packs   map[plan.Node]map[string]int64 // by pool: its capacity by unit size
 	stood   map[plan.Node][]int64          // what share limits looked at once everything was granted (D-23)
 	passed  map[*sub]bool                  // nothing more can be promised to them in this step
@@ -32,7 +32,7 @@ type round struct {
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node][][]int64{},
+	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node]*counted{},
 		packs: map[plan.Node]map[string]int64{}, due: map[plan.Node]map[plan.Node]uint64{}, has: map[plan.Node]uint64{},
 		stood: map[plan.Node][]int64{}, factors: map[[2]plan.Node]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
 	g.aside, g.group = g.reserves(), map[*host]int{}

@@ -20,11 +20,6 @@ type victim struct {
 func (v victim) leaf() plan.Node { return v.units[0].leaf() }
 func (v victim) sub() *sub       { return v.units[0].sub }
 
-// on tells whether part of a victim lies on a parcel.
-func (v victim) on(t parcel) bool {
-	return slices.ContainsFunc(v.units, func(u *unit) bool { return lies(u, t) })
-}
-
 // gathering is how far a gang that takes in the pool has come (MD-17.7).
 type gathering struct {
 	all, got int64 // what its units add to the stake: all that were missing, and those that have room by now
@@ -95,7 +90,37 @@ func (q pool) mirrored(n plan.Node) []plan.Node {
 }
 
 // candidates are the victims for a taker in order (MD-17.3, 7).
-func (q pool) candidatesFor(s *sub) (list []victim) {
+func (q pool) candidatesFor(s *sub, first bool, gang *gathering) (list []victim) {
+	return slices.DeleteFunc(q.givable(s), func(v victim) bool { return !q.eligible(s, v, first, gang) })
+}
+
+// eligible tells whether a victim may be in an allowed move by itself (MD-17.3).
+func (q pool) eligible(s *sub, v victim, first bool, gang *gathering) bool {
+	leaf := s.alloc.leaf
+	t, deficit := q.step(leaf, s.size, 1), q.deficit(leaf)
+	if gang != nil {
+		t, deficit = gang.all, gang.deficit
+	}
+	a, b := q.part(leaf, v.leaf())
+	switch x, y := q.w.Priority[a], q.w.Priority[b]; {
+	case x > y:
+		return true
+	case x < y || first:
+		return false
+	case v.whole || t <= deficit+slack:
+		return t <= deficit+slack
+	}
+	return deficit+slack >= q.band(leaf, t) ||
+		-q.deficit(v.leaf())+slack >= q.band(v.leaf(), q.given(nil, v.units[0]))
+}
+
+// gives tells whether part of a victim is held from the pool on a parcel.
+func (q pool) gives(v victim, t parcel) bool {
+	return slices.ContainsFunc(v.units, func(u *unit) bool { return q.drawn(u) && lies(u, t) })
+}
+
+// givable are units of leaves with a surplus in order, and gangs that go as one.
+func (q pool) givable(s *sub) (list []victim) {
 	for _, leaf := range q.mirrored(q.at) {
 		if leaf == s.alloc.leaf || -q.deficit(leaf) <= slack {
 			continue
@@ -160,6 +185,14 @@ func (m move) worth() (sum int64) {
 		sum += n
 	}
 	return sum
+}
+
+// better tells whether a move comes before one that was tried before it (MD-17.6).
+func (m move) better(o move) bool {
+	if a, b := m.worth(), o.worth(); a+slack < b || b+slack < a {
+		return a < b
+	}
+	return len(m.units) < len(o.units)
 }
 
 // allowed tells whether all victims of a move may give (MD-17.4).
@@ -259,7 +292,7 @@ func (q pool) moveFor(s *sub, first bool, gang *gathering) bool {
 	if q.vain[kind] || s.turns >= 5 || gang == nil && q.deficit(s.alloc.leaf) <= slack {
 		return false
 	}
-	list := q.candidatesFor(s)
+	list := q.candidatesFor(s, first, gang)
 	m, to, ok := q.choice(s, list, first, gang)
 	if q.vain[kind] = !ok; !ok {
 		return false
@@ -295,7 +328,7 @@ func (q pool) choice(s *sub, list []victim, first bool, gang *gathering) (best m
 		for _, u := range v.units {
 			key := parcelKey{u.host, u.owner}
 			i := slices.IndexFunc(may, func(t parcel) bool { return lies(u, t) })
-			if i < 0 || looked[key] || found == choicesMost {
+			if i < 0 || !q.drawn(u) || looked[key] || found == choicesMost {
 				continue
 			}
 			looked[key] = true
@@ -304,7 +337,7 @@ func (q pool) choice(s *sub, list []victim, first bool, gang *gathering) (best m
 				continue
 			}
 			found++
-			if !ok || cmp.Or(cmp.Compare(m.worth(), best.worth()), cmp.Compare(len(m.units), len(best.units))) < 0 {
+			if !ok || m.better(best) {
 				best, to, ok = m, may[i], true
 			}
 		}
@@ -314,7 +347,7 @@ func (q pool) choice(s *sub, list []victim, first bool, gang *gathering) (best m
 
 // moveOn finds the best allowed move on a parcel (MD-17.5).
 func (q pool) moveOn(s *sub, t parcel, list []victim, first bool, gang *gathering) (best move, ok bool) {
-	here := slices.DeleteFunc(slices.Clone(list), func(v victim) bool { return !v.on(t) })
+	here := slices.DeleteFunc(slices.Clone(list), func(v victim) bool { return !q.gives(v, t) })
 	room := least(q.room(s.alloc.leaf, t), q.netRoom(s.alloc.leaf, t))
 	with := func(m move) []int64 {
 		v := slices.Clone(room)
@@ -336,8 +369,7 @@ func (q pool) moveOn(s *sub, t parcel, list []victim, first bool, gang *gatherin
 		return q.eases(v, q.limitsWith(s, m.units))
 	}
 	try := func(m move) {
-		if enough(m) && q.allowed(s, m, first, gang) && (!ok ||
-			cmp.Or(cmp.Compare(m.worth(), best.worth()), cmp.Compare(len(m.units), len(best.units))) < 0) {
+		if enough(m) && q.allowed(s, m, first, gang) && (!ok || m.better(best)) {
 			best, ok = m, true
 		}
 	}

@@ -55,7 +55,7 @@ func (g *round) frontier(lot []parcel, n int64, takes func(t parcel) bool) (list
 	return list
 }
 
-// best are the n parcels of a frontier that score most, in parcel order.
+// best are the n parcels of a frontier that score most, in parcel order; of a short one as many as it is windows.
 func (g *round) best(s *sub, front []parcel, n int64) []parcel {
 	at := make([]int, len(front))
 	scores, sums := make([]uint64, len(front)), make([]uint64, len(front))
@@ -66,7 +66,7 @@ func (g *round) best(s *sub, front []parcel, n int64) []parcel {
 	slices.SortStableFunc(at, func(a, b int) int {
 		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(sums[a], sums[b]))
 	})
-	at = at[:min(int64(len(at)), n)]
+	at = at[:min(n, max(1, int64(len(at))/g.window()), int64(len(at)))]
 	slices.Sort(at)
 	list := make([]parcel, len(at))
 	for i, k := range at {

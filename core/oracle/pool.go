@@ -189,25 +189,37 @@ func (g *round) roomBy(leaf plan.Node, t parcel, v view) []int64 {
 	return room
 }
 
-// counts are the vectors with which parcels count into the pool (MD-8, MD-11), as of the pool's turn to grant.
-func (q pool) counts() [][]int64 {
-	if list, ok := q.rests[q.at]; ok {
-		return list
+// counted is with what parcels count into a pool, as of its turn to grant (MD-8, MD-11).
+type counted struct {
+	list [][]int64
+	of   map[parcelKey][]int64 // parcels of open hosts alone
+}
+
+// counts are the vectors with which parcels count into the pool.
+func (q pool) counts() [][]int64 { return q.countedIn().list }
+
+// restAt is rest, as of the pool's turn to grant, of a parcel on an open host.
+func (q pool) restAt(t parcel) []int64 { return q.countedIn().of[parcelKey{t.host, t.owner}] }
+
+func (q pool) countedIn() *counted {
+	if c, ok := q.rests[q.at]; ok {
+		return c
 	}
-	var list [][]int64
+	c := &counted{of: map[parcelKey][]int64{}}
 	for _, h := range q.Cluster.hosts { // those that left the plan hold something yet, or count nothing
 		for _, t := range q.parcels(q.in, h) {
 			switch {
 			case !q.under(q.at, t.owner):
 			case !q.ok(h):
-				list = append(list, q.heldOn(t, q.drawn))
+				c.list = append(c.list, q.heldOn(t, q.drawn))
 			default:
-				list = append(list, q.rest(t))
+				rest := q.rest(t)
+				c.list, c.of[parcelKey{h, t.owner}] = append(c.list, rest), rest
 			}
 		}
 	}
-	q.rests[q.at] = list
-	return list
+	q.rests[q.at] = c
+	return c
 }
 
 // rest is what of a parcel has reached the pool: all of its own; what is lent

@@ -17,7 +17,7 @@ func (q pool) fit(s *sub) int64 {
 		if !slices.Contains(seen, t.host) {
 			seen = append(seen, t.host)
 		}
-		on[t.host] += q.Cluster.packs(q.in, s.size, q.rest(t))
+		on[t.host] += q.Cluster.packs(q.in, s.size, q.restAt(t))
 	}
 	all, byValue := int64(0), map[any]int64{}
 	for _, h := range seen {
@@ -95,10 +95,11 @@ func (q pool) demands() map[plan.Node]uint64 {
 			q.ration(top, of, total, capped)
 		}
 	}
-	for _, c := range q.restrictions(subs) {
+	uses := slices.DeleteFunc(slices.Clone(subs), func(s *sub) bool { return units[s] == 0 })
+	for _, c := range q.restrictions(uses) {
 		var of []*sub
-		for _, s := range subs {
-			if on, _ := q.classOf(s); units[s] > 0 && within(on, c.on) {
+		for _, s := range uses {
+			if on, _ := q.classOf(s); within(on, c.on) {
 				of = append(of, s)
 			}
 		}
@@ -174,7 +175,7 @@ func (q pool) classOf(s *sub) (on map[parcelKey]bool, amount []int64) {
 			most := q.graceOf(q.in, t.owner, q.at)
 			if most == plan.Unlimited || q.p.ReclaimUS[s.alloc.leaf] <= most {
 				on[parcelKey{h, t.owner}] = true
-				plus(amount, q.rest(t), 1)
+				plus(amount, q.restAt(t), 1)
 			}
 		}
 	}

@@ -183,6 +183,7 @@ func (c *Cluster) settle() {
 	}
 	c.forsake()
 	if c.Mended {
+		c.vacated()
 		c.excess()
 	}
 	for _, h := range slices.Concat(c.gone, c.hosts) {
@@ -203,6 +204,22 @@ func (c *Cluster) settle() {
 		a.subs = slices.DeleteFunc(a.subs, func(s *sub) bool { return !s.named && s.held == 0 })
 	}
 	c.allocs = slices.DeleteFunc(c.allocs, func(a *alloc) bool { return len(a.subs) == 0 })
+}
+
+// vacated releases what is held on hosts that are lost: of which nothing is left.
+func (c *Cluster) vacated() {
+	for _, h := range slices.Concat(c.gone, c.hosts) {
+		in := c.planOf(h)
+		if in < 0 && len(h.units) > 0 {
+			in = h.units[0].sub.alloc.plan
+		}
+		for _, u := range slices.Clone(h.units) {
+			there := h.State != "unavail" && !slices.Contains(c.gone, h) && slices.Max(c.capacity(in, h)) > 0
+			if !there || u.sub.alloc.plan != in {
+				c.take(u, "host_lost")
+			}
+		}
+	}
 }
 
 // excess releases what is held beyond what is wanted (CYC-5).

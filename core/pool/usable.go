@@ -86,7 +86,7 @@ func (f *Figures) claimUsable(e *Env, more More) {
 				there, all = there+moreThere, all+moreAll
 			}
 			usable := there
-			if asks {
+			if asks && !e.Plan.TooSmall(s, sub) {
 				if want := s.Sub.Wanted[sub] - (all - there); want > there {
 					usable = max(there, min(want, f.fit(e, leaf, sub, want)))
 				}
@@ -147,9 +147,9 @@ func (f *Figures) classOf(e *Env, leaf plan.Node, sub cluster.SubID) int32 {
 // on the number does not matter. For a gang that does not fit it is 0.
 func (f *Figures) fit(e *Env, leaf plan.Node, sub cluster.SubID, want int64) (units int64) {
 	s := e.State
-	places := e.Views.Needs.Must(sub)
+	places, _, _ := e.Views.Needs.Place(sub)
 	if s.Sub.MaxPerHost[sub] != plan.Unlimited || places != nil {
-		units = f.fitOfSub(e, leaf, sub, places)
+		units = f.fitOfSub(e, leaf, sub)
 	} else {
 		units = f.fitOfKind(e, leaf, sub, max(want, s.Sub.MinUnits[sub]))
 	}
@@ -215,8 +215,9 @@ func fitOfRest(rests [][]int64, row int, size []int64) int64 {
 }
 
 // fitOfSub is fit of units that count host by host, or by value of an attribute. O(parcels of the pool).
-func (f *Figures) fitOfSub(e *Env, leaf plan.Node, sub cluster.SubID, places *cluster.Places) (units int64) {
+func (f *Figures) fitOfSub(e *Env, leaf plan.Node, sub cluster.SubID) (units int64) {
 	s, p := e.State, &e.Plan.Parcels
+	places, held, isHeld := e.Views.Needs.Place(sub)
 	from, to := e.Views.Owned.Below(f.Pool)
 	if from == to {
 		return 0
@@ -251,7 +252,7 @@ func (f *Figures) fitOfSub(e *Env, leaf plan.Node, sub cluster.SubID, places *cl
 		}
 		if places == nil {
 			units = share.Add(units, n)
-		} else if value := places.Of[host]; value != cluster.NoID {
+		} else if value := places.Of[host]; value != cluster.NoID && (!isHeld || value == held) {
 			sum[value] = share.Add(sum[value], n)
 		}
 	}

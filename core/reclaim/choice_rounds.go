@@ -16,16 +16,27 @@ import (
 // choice is how victims for a share are found in the pool in turn: by an index of what parcels would have free if all
 // leaves with a surplus gave what they hold there.
 type choice struct {
-	list   *waitList // of the pool's parcels
-	offers offers
-	units  map[plan.Node][]unit
-	tried  []uint64 // scratch: bitset of rows
+	list  *waitList // of the pool's parcels
+	all   offers    // of leaves with a surplus
+	keen  offers    // of those of them that have keen units
+	units map[plan.Node][]unit
+
+	// Scratch.
+	tried   []uint64 // bitset of rows
+	pieces  []piece
+	firsts  []piece
+	parcels []cluster.ParcelID
+	pairs   []int32
+	victims []victim
+	need    need
+	tallies [2]tally
 }
 
 // offers is an index of what the pool's parcels would have free, net, if all of some leaves gave what they hold there.
 type offers struct {
 	known   bool
-	counted []bool // by leaf: whether it is one of those
+	counts  func(leaf plan.Node) bool // whether a leaf is one of those
+	counted []bool                    // by leaf: whether it is in the index
 	index   room.Index
 	set     room.Set
 	hints   room.Hints[cluster.ShapeID]
@@ -35,6 +46,7 @@ type offers struct {
 // the newest of them (MD-17.7).
 type unit struct {
 	granted int64
+	since   int64 // the cycle of its own grant
 	place   cluster.ParcelID
 	sub     cluster.SubID
 	parcel  cluster.ParcelID
@@ -46,13 +58,22 @@ type unit struct {
 func (c *choice) begin(g *Stage, top plan.Node) {
 	c.list, c.units = g.waitsAt(top), map[plan.Node][]unit{}
 	c.tried = column.Zeros(c.tried, (len(c.list.parcel)+63)/64)
-	c.offers.known = false
+	c.all.known, c.all.counts = false, func(leaf plan.Node) bool { return g.fair.givers.has(leaf) }
+	c.keen.known, c.keen.counts = false, func(leaf plan.Node) bool { return g.fair.keen[leaf-top] > 0 }
 }
 
-// layOffers lays out the offers of leaves with a surplus. O(parcels of the pool, and what those hold from it) for the
-// first time in the pool's turns.
-func (g *Stage) layOffers() *offers {
-	c, o, f := &g.choice, &g.choice.offers, &g.fair
+// offersFor returns the offers of leaves of which units may be in an allowed move for the taker, and maybe of others.
+func (g *Stage) offersFor() *offers {
+	if f := &g.fair; f.free || g.lowerGives() {
+		return g.layOffers(&g.choice.all)
+	}
+	return g.layOffers(&g.choice.keen)
+}
+
+// layOffers lays out the offers of some leaves with a surplus. O(parcels of the pool, and what those hold from it) for
+// the first time in the pool's turns.
+func (g *Stage) layOffers(o *offers) *offers {
+	c, f := &g.choice, &g.fair
 	if o.known {
 		return o
 	}
@@ -64,6 +85,9 @@ func (g *Stage) layOffers() *offers {
 		copy(o.index.Free(row), c.list.index.Free(row))
 	}
 	f.givers.backward(func(leaf plan.Node) bool {
+		if !o.counts(leaf) {
+			return false
+		}
 		o.counted[leaf-f.v.top] = true
 		g.eachHeld(leaf, func(row room.Row, _ cluster.ParcelID, size []int64, units int64) {
 			add(o.index.Free(row), size, units)
@@ -128,8 +152,8 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 			core := gang.core[q]
 			if core > 0 && !gang.young {
 				list = append(list, unit{
-					granted: h.Granted[gang.newest], place: h.Parcel[gang.newest], sub: sub, parcel: k, units: core,
-					core: true,
+					granted: h.Granted[gang.newest], since: h.Granted[q], place: h.Parcel[gang.newest], sub: sub,
+					parcel: k, units: core, core: true,
 				})
 			}
 			young := g.isYoung(leaf, h.Granted[q])
@@ -180,13 +204,18 @@ func (g *Stage) strike(one *held, units int64) {
 func (g *Stage) newerUnit(a, b unit) int {
 	seq := g.s.Sub.Seq
 	if c := cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]),
-		cmp.Compare(b.place, a.place)); c != 0 || a.core == b.core {
+		cmp.Compare(b.place, a.place)); c != 0 {
 		return c
 	}
-	if a.core {
+	switch {
+	case a.core && b.core:
+		return cmp.Or(cmp.Compare(b.since, a.since), cmp.Compare(b.parcel, a.parcel))
+	case a.core:
 		return 1
+	case b.core:
+		return -1
 	}
-	return -1
+	return 0
 }
 
 // isRow reports whether a row is of some units, and stays.
@@ -212,7 +241,7 @@ const (
 // choose finds the move that serves the taker's unit, nil: there is none.
 func (g *Stage) choose() *move {
 	f := &g.fair
-	if f.givers.members[0] == 0 || f.pass == byPriority && !g.isAheadOfAny() || !g.anyGives() {
+	if !g.anyGives() {
 		return nil
 	}
 	over := g.passed(f.taker.leaf, f.v.top, g.s.Size(f.taker.sub))
@@ -222,7 +251,7 @@ func (g *Stage) choose() *move {
 	case k != cluster.NoID:
 		return g.moveFor(k, over)
 	}
-	o := g.layOffers()
+	o := g.offersFor()
 	need := o.index.Need(g.s.Size(f.taker.sub))
 	var best *move
 	found := 0
@@ -237,75 +266,112 @@ func (g *Stage) choose() *move {
 		found++
 		return found == choicesMost
 	}
-	covering, few := g.covering(o, &need)
-	if !few {
+	if !g.covering(o, &need) {
 		g.walk(o, try)
 		return best
 	}
-	firsts := make([]piece, 0, len(covering))
-	for _, k := range covering {
-		pieces := g.piecesOn(k)
-		if len(pieces) > 0 {
-			firsts = append(firsts, slices.MinFunc(pieces, g.inOrderOf))
+	c := &g.choice
+	c.firsts = c.firsts[:0]
+	for _, k := range c.parcels {
+		if pieces := g.piecesOn(k); len(pieces) > 0 {
+			c.firsts = append(c.firsts, slices.MinFunc(pieces, g.inOrderOf))
 		}
 	}
-	slices.SortFunc(firsts, g.inOrderOf)
-	for _, one := range firsts {
-		if try(g.row[one.row].parcel) {
+	slices.SortFunc(c.firsts, func(a, b piece) int {
+		return cmp.Or(g.inOrderOf(a, b), g.newer(&g.row[a.row], &g.row[b.row]))
+	})
+	for i := range c.firsts {
+		if try(g.row[c.firsts[i].row].parcel) {
 			break
 		}
 	}
 	return best
 }
 
-// anyGives reports whether any unit may be in an allowed move for the taker, and notes of which rows of stakes.
-func (g *Stage) anyGives() (any bool) {
-	f, v := &g.fair, g.fair.v
-	f.may = column.Zeros(f.may, len(v.shape))
-	note := func(leaf plan.Node, pair int32) {
-		f.may[pair] = v.units[pair] > 0 && g.mayGive(leaf, pair)
-		any = any || f.may[pair]
-	}
-	f.givers.backward(func(leaf plan.Node) bool {
-		for pair := v.start[leaf-v.top]; pair < v.start[leaf-v.top+1]; pair++ {
-			note(leaf, pair)
-		}
-		return false
-	})
-	for key, pair := range v.late { // each by itself: in any order
-		if f.givers.has(key.leaf) {
-			note(key.leaf, pair)
+// lowerGives reports whether a leaf with a surplus is below a sibling of lower share priority (MD-17.4, (i)).
+func (g *Stage) lowerGives() bool {
+	r := &g.fair.givers
+	for i := int32(g.fair.taker.leaf - r.top); i > 0; i = r.up(i) {
+		list := r.list[r.up(i)]
+		if len(list) > 0 && r.priorityOf(list[len(list)-1]) < r.priorityOf(i) {
+			return true
 		}
 	}
-	return any
+	return false
 }
 
-// mayGive reports whether a unit of a leaf's row of stakes may be in an allowed move for the taker: no move with it is
-// when it is false.
-func (g *Stage) mayGive(leaf plan.Node, pair int32) bool {
-	f, v, t := &g.fair, g.fair.v, &g.fair.taker
-	a, b := g.parting(t.leaf, leaf)
+// anyGives reports whether any unit may be in an allowed move for the taker. O(depth), and siblings with a surplus
+// where some are keen.
+func (g *Stage) anyGives() bool {
+	f, r := &g.fair, &g.fair.givers
+	for i := int32(f.taker.leaf - r.top); i > 0; i = r.up(i) {
+		up := r.up(i)
+		own := r.priorityOf(i)
+		for _, j := range slices.Backward(r.list[up]) {
+			priority := r.priorityOf(j)
+			if priority > own || priority == own && (f.pass == byPriority || !f.free && f.keen[up] == f.keen[i]) {
+				break
+			}
+			if j != i && (priority < own || f.free || f.keen[j] > 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayGive reports whether units of a row of stakes, or a whole gang among these, may be in an allowed move for the
+// taker (MD-17.3).
+func (g *Stage) mayGive(leaf plan.Node, row int32, gang bool) bool {
+	f := &g.fair
+	a, b := g.parting(f.taker.leaf, leaf)
 	switch c := cmp.Compare(g.Window.Priority[a], g.Window.Priority[b]); {
 	case c > 0:
 		return true
 	case c < 0 || f.pass == byPriority:
 		return false
+	case gang:
+		return f.within
 	}
-	gives := v.gives(pair, 0, 1) - 1 // a later unit may count one 2⁻⁴⁸ less
-	return t.gets <= t.deficit+share.Slack || t.deficit+share.Slack >= g.band(v, t.leaf, t.gets) ||
-		v.surplus(leaf)+share.Slack >= g.band(v, leaf, gives)
+	return f.free || g.isKeen(leaf, row)
 }
 
-// isAheadOfAny reports whether any leaf with a surplus is below a sibling of lower share priority (MD-17.4, (i)).
-func (g *Stage) isAheadOfAny() bool {
-	r := &g.fair.givers
-	for i := int32(g.fair.taker.leaf - r.top); i > 0; i = r.up(i) {
-		list := r.list[r.up(i)]
-		if len(list) > 0 && r.priority[r.top+plan.Node(list[len(list)-1])] < r.priority[r.top+plan.Node(i)] {
-			return true
-		}
+// isKeen reports whether the surplus of a leaf is its band for a unit of a row of stakes: then such a unit may be in an
+// allowed move whatever the taker's deficit.
+func (g *Stage) isKeen(leaf plan.Node, row int32) bool {
+	v := g.fair.v
+	return v.units[row] > 0 && v.surplus(leaf)+share.Slack >= g.band(v, leaf, v.gives(row, 0, 1))
+}
+
+// beginTaker notes who looks for victims.
+func (g *Stage) beginTaker(t taker) {
+	f := &g.fair
+	f.taker = t
+	f.within = t.gets <= t.deficit+share.Slack
+	f.free = f.within || t.deficit+share.Slack >= g.band(f.v, t.leaf, t.gets)
+}
+
+// countKeen brings up whether a leaf has a surplus and keen units.
+func (g *Stage) countKeen(leaf plan.Node) {
+	f, r := &g.fair, &g.fair.givers
+	keen := int32(0)
+	if r.has(leaf) && g.anyKeen(leaf) {
+		keen = 1
 	}
-	return false
+	i := int32(leaf - r.top)
+	change := keen - f.keen[i]
+	if change == 0 {
+		return
+	}
+	for ; i > 0; i = r.up(i) {
+		f.keen[i] += change
+	}
+	f.keen[0] += change
+}
+
+// anyKeen reports whether any unit of a leaf is keen.
+func (g *Stage) anyKeen(leaf plan.Node) bool {
+	return g.fair.v.eachRow(leaf, func(row int32) bool { return g.isKeen(leaf, row) })
 }
 
 // fits is the first parcel on which the taker's unit fits but for share limits, NoID: there is none.
@@ -323,18 +389,19 @@ func (g *Stage) fits() cluster.ParcelID {
 }
 
 // covering lists the parcels that may offer enough for the taker's unit, few false when they are many.
-func (g *Stage) covering(o *offers, need *room.Need) (list []cluster.ParcelID, few bool) {
+func (g *Stage) covering(o *offers, need *room.Need) (few bool) {
 	f, c := &g.fair, &g.choice
 	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
 	row := o.hints.First(&o.index, &o.set, need, mask, g.s.Sub.Shape[f.taker.sub])
+	c.parcels = c.parcels[:0]
 	for ; row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
 		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
-			if list = append(list, k); len(list) > cmp.Or(g.Few, fewMost) {
-				return nil, false
+			if c.parcels = append(c.parcels, k); len(c.parcels) > cmp.Or(g.Few, fewMost) {
+				return false
 			}
 		}
 	}
-	return list, true
+	return true
 }
 
 // walk calls try for the parcels that may offer enough for the taker's unit, in the order of the first victim on them,
@@ -343,7 +410,7 @@ func (g *Stage) walk(o *offers, try func(k cluster.ParcelID) (done bool)) {
 	f, c := &g.fair, &g.choice
 	size := g.s.Size(f.taker.sub)
 	clear(c.tried)
-	f.givers.backward(func(leaf plan.Node) bool {
+	g.eachGiver(func(leaf plan.Node, all bool) bool {
 		units := g.unitsOf(leaf)
 		for i := range units {
 			one := &units[i]
@@ -351,14 +418,61 @@ func (g *Stage) walk(o *offers, try func(k cluster.ParcelID) (done bool)) {
 			if one.units == 0 || has(c.tried, int(row)) {
 				continue
 			}
+			may := o.set.Has(row) && covers(o.index.Free(row), g.none(), size)
+			if may && !g.isVictim(leaf, one, all) {
+				continue // another unit there may be one
+			}
 			c.tried[row>>6] |= 1 << (uint(row) & 63)
-			if o.set.Has(row) && covers(o.index.Free(row), g.none(), size) &&
-				g.mayUse(f.taker.sub, one.parcel, f.v.top) && try(one.parcel) {
+			if may && g.mayUse(f.taker.sub, one.parcel, f.v.top) && try(one.parcel) {
 				return true
 			}
 		}
 		return false
 	})
+}
+
+// isVictim reports whether units of a leaf that eachGiver visits may be in an allowed move.
+func (g *Stage) isVictim(leaf plan.Node, one *unit, all bool) bool {
+	f := &g.fair
+	switch {
+	case all:
+		return true
+	case one.core:
+		return f.within
+	}
+	return f.free || g.isKeen(leaf, f.v.find(g, leaf, g.s.Sub.Shape[one.sub]))
+}
+
+// eachGiver calls visit, in the order of the mirrored walk, for the leaves with a surplus of which units may be in an
+// allowed move for the taker, until it is done. All: each of the leaf's units may, as it is of lower share priority.
+func (g *Stage) eachGiver(visit func(leaf plan.Node, all bool) (done bool)) { g.giversBelow(0, visit) }
+
+// giversBelow is eachGiver below a consumer on the taker's way.
+func (g *Stage) giversBelow(up int32, visit func(leaf plan.Node, all bool) bool) (done bool) {
+	f, r := &g.fair, &g.fair.givers
+	at := f.v.top + plan.Node(up)
+	if r.tree.Leaf(at) {
+		return false // the taker
+	}
+	own := int32(g.Toward(f.taker.leaf, at) - f.v.top)
+	for _, i := range slices.Backward(r.list[up]) {
+		switch lower := r.priorityOf(i) < r.priorityOf(own); {
+		case i == own:
+			done = g.giversBelow(i, visit)
+		case lower:
+			done = r.backwardFrom(i, func(leaf plan.Node) bool { return visit(leaf, true) })
+		case r.priorityOf(i) > r.priorityOf(own):
+			return false // so are all that follow
+		case f.pass > byPriority && (f.free || f.keen[i] > 0):
+			done = r.backwardFrom(i, func(leaf plan.Node) bool {
+				return (f.free || f.keen[leaf-f.v.top] > 0) && visit(leaf, false)
+			})
+		}
+		if done {
+			return true
+		}
+	}
+	return false
 }
 
 // offer adds up what a parcel offers, by what is held there now.
@@ -379,19 +493,27 @@ func (g *Stage) updateOffers(k cluster.ParcelID) {
 	if c.list == nil || !g.p.Parcels.IsOpen(k) || !g.tree.Within(g.Owner(k), g.fair.v.top) {
 		return
 	}
-	if c.offers.known {
-		g.offer(&c.offers, c.list.row(k), k)
+	for _, o := range [...]*offers{&c.all, &c.keen} {
+		if o.known {
+			g.offer(o, c.list.row(k), k)
+		}
 	}
 }
 
-// recount takes all that a leaf holds into offers, where it has come to have a surplus, or out of them.
+// recount takes all that a leaf holds into offers, where it has come to count, or out of them.
 func (g *Stage) recount(leaf plan.Node) {
-	o, id, in := &g.choice.offers, leaf-g.fair.v.top, g.fair.givers.has(leaf)
-	if !o.known || o.counted[id] == in {
+	g.recountIn(&g.choice.all, leaf)
+	g.recountIn(&g.choice.keen, leaf)
+}
+
+// recountIn is recount for one of them.
+func (g *Stage) recountIn(o *offers, leaf plan.Node) {
+	id := leaf - g.fair.v.top
+	if !o.known || o.counted[id] == o.counts(leaf) {
 		return
 	}
 	sign := int64(-1)
-	if o.counted[id] = in; in {
+	if o.counted[id] = !o.counted[id]; o.counted[id] {
 		sign = 1
 	}
 	g.eachHeld(leaf, func(row room.Row, k cluster.ParcelID, size []int64, units int64) {

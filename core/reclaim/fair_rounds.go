@@ -26,7 +26,9 @@ type fair struct {
 	givers ranking       // leaves with a surplus
 	vain   map[kind]bool // units for which no victims were found in the pass
 	taker  taker
-	may    []bool // by row of stakes: units of it may be in an allowed move for the taker
+	within bool    // the taker stays within its quota
+	free   bool    // it does, or its deficit is its band
+	keen   []int32 // by node: leaves with units that may be in an allowed move whatever the taker's deficit
 }
 
 // pass is one of the three times that the takers of a pool have turns.
@@ -140,6 +142,11 @@ func (g *Stage) lineUp(v *stakes) {
 	}
 	f.givers.reset(g, v, g.p.RankOrder)
 	f.givers.fill(f.gives)
+	f.keen = column.Zeros(f.keen, len(v.stake))
+	f.givers.backward(func(leaf plan.Node) bool {
+		g.countKeen(leaf)
+		return false
+	})
 }
 
 // gives reports whether a leaf has a surplus.
@@ -188,6 +195,7 @@ func (g *Stage) reorder(leaf plan.Node) {
 	f := &g.fair
 	f.givers.set(leaf, f.gives(leaf), f.v.stake)
 	f.takers.set(leaf, g.isTaker(leaf), f.v.stake)
+	g.countKeen(leaf)
 	g.recount(leaf)
 }
 
@@ -249,7 +257,9 @@ func (g *Stage) takeFor(leaf plan.Node, sub cluster.SubID) bool {
 	if f.pass == byJoining || g.turnsOf(sub) >= turnsMost || f.vain[key] {
 		return false
 	}
-	f.taker = taker{sub: sub, leaf: leaf, deficit: v.deficit(leaf), gets: v.step(v.find(g, leaf, key.shape), 1)}
+	g.beginTaker(taker{
+		sub: sub, leaf: leaf, deficit: v.deficit(leaf), gets: v.step(v.find(g, leaf, key.shape), 1),
+	})
 	move := g.choose()
 	if move == nil {
 		f.vain[key] = true

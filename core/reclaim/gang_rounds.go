@@ -238,8 +238,9 @@ func (g *Stage) gatherIn(v *stakes, sub cluster.SubID, lack int64) (n int64) {
 	g.lineUp(v)
 	f.pass, f.vain = byQuota, map[kind]bool{}
 	f.takers.reset(g, v, nil)
-	f.taker = taker{sub: sub, leaf: leaf, deficit: v.deficit(leaf), gets: v.step(v.find(g, leaf,
-		g.s.Sub.Shape[sub]), lack)}
+	g.beginTaker(taker{
+		sub: sub, leaf: leaf, deficit: v.deficit(leaf), gets: v.step(v.find(g, leaf, g.s.Sub.Shape[sub]), lack),
+	})
 	for before := v.stake[leaf-v.top]; n < lack; n++ {
 		f.taker.got = v.stake[leaf-v.top] - before
 		if !g.stopped(leaf, v.top, g.s.Size(sub)) && g.hold(sub, v.top) {
@@ -253,7 +254,7 @@ func (g *Stage) gatherIn(v *stakes, sub cluster.SubID, lack int64) (n int64) {
 		if m == nil {
 			break
 		}
-		gave := g.tallied(m.victims).list
+		gave := slices.Clone(g.choice.tallies[0].begin(g, m.victims).list)
 		if !g.carryOut(m) {
 			break
 		}

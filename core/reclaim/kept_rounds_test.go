@@ -162,20 +162,9 @@ func (w *keeper) give() {
 
 // offers holds what victims are looked for by against what is held.
 func (w *keeper) offers(g *Stage) {
-	f, c := &g.fair, &g.choice
-	for row, k := range c.list.parcel {
-		if o := &c.offers; o.known && w.p.Parcels.IsOpen(k) {
-			want := slices.Clone(c.list.index.Free(room.Row(row)))
-			for at := g.open(k); at > 0; at = g.row[at].next {
-				if one := &g.row[at]; g.isInPool(one) && f.gives(one.leaf) {
-					add(want, g.s.Shape.Size(one.shape), one.units)
-				}
-			}
-			if got := o.index.Free(room.Row(row)); !slices.Equal(got, want) || !o.set.Has(room.Row(row)) {
-				w.Fatalf("parcel %d offers %v, want %v", k, got, want)
-			}
-		}
-	}
+	c := &g.choice
+	w.offer(g, &c.all, g.fair.gives)
+	w.offer(g, &c.keen, func(leaf plan.Node) bool { return g.fair.gives(leaf) && g.anyKeen(leaf) })
 	for id, list := range c.units {
 		listed := map[unit]int64{}
 		for _, one := range list {
@@ -190,6 +179,24 @@ func (w *keeper) offers(g *Stage) {
 						listed[key])
 				}
 			}
+		}
+	}
+}
+
+// offer holds offers of some leaves against what these hold.
+func (w *keeper) offer(g *Stage, o *offers, counts func(leaf plan.Node) bool) {
+	for row, k := range g.choice.list.parcel {
+		if !o.known || !w.p.Parcels.IsOpen(k) {
+			continue
+		}
+		want := slices.Clone(g.choice.list.index.Free(room.Row(row)))
+		for at := g.open(k); at > 0; at = g.row[at].next {
+			if one := &g.row[at]; g.isInPool(one) && counts(one.leaf) {
+				add(want, g.s.Shape.Size(one.shape), one.units)
+			}
+		}
+		if got := o.index.Free(room.Row(row)); !slices.Equal(got, want) || !o.set.Has(room.Row(row)) {
+			w.Fatalf("parcel %d offers %v, want %v", k, got, want)
 		}
 	}
 }

@@ -62,19 +62,16 @@ type stakes struct {
 	shape []cluster.ShapeID
 	units []int64
 	whole []int64 // the pool's capacity
-	late  map[leafShape]int32
+	late  []int32 // by node less the pool's: one more than the last row that was added behind all others, 0: none
+	next  []int32 // by row from the last start on: likewise of the leaf's row before it
 	stake []int64 // by node less the pool's
 	quota []int64
 }
 
-type leafShape struct {
-	leaf  plan.Node
-	shape cluster.ShapeID
-}
-
 // layStakes computes the stakes in a pool. O(consumers of the pool, what they hold from it by size, moves).
 func (g *Stage) layStakes(v *stakes, top plan.Node) {
-	v.top, v.late = top, nil
+	v.top, v.next = top, v.next[:0]
+	v.late = column.Zeros(v.late, int(g.tree.End[top]-top))
 	v.start, v.shape, v.units, v.whole = v.start[:0], v.shape[:0], v.units[:0], v.whole[:0]
 	v.stake = column.Zeros(v.stake, int(g.tree.End[top]-top))
 	for n := top; n < g.tree.End[top]; n++ {
@@ -99,12 +96,10 @@ func (g *Stage) layStakes(v *stakes, top plan.Node) {
 		v.units[row] += one.units
 	}
 	for at := range v.stake {
-		for i := v.start[at]; i < v.start[at+1]; i++ {
-			v.stake[at] += share.Fraction(v.units[i], v.whole[i])
-		}
-	}
-	for key, i := range v.late { // sums: in any order
-		v.stake[key.leaf-top] += share.Fraction(v.units[i], v.whole[i])
+		v.eachRow(top+plan.Node(at), func(row int32) bool {
+			v.stake[at] += share.Fraction(v.units[row], v.whole[row])
+			return false
+		})
 	}
 	for n := g.tree.End[top] - 1; n > top; n-- {
 		v.stake[g.tree.Parent[n]-top] += v.stake[n-top]
@@ -116,24 +111,35 @@ func (v *stakes) addRow(g *Stage, shape cluster.ShapeID, units int64) {
 	v.whole = append(v.whole, g.Views.Capacity.Of(g.s, v.top, shape))
 }
 
-// find is the row of a leaf's units of one size.
-func (v *stakes) find(g *Stage, leaf plan.Node, shape cluster.ShapeID) int32 {
+// find is the row of a leaf's units of one size. O(sizes of the leaf).
+func (v *stakes) find(g *Stage, leaf plan.Node, shape cluster.ShapeID) (row int32) {
+	if v.eachRow(leaf, func(i int32) bool {
+		row = i
+		return v.shape[i] == shape
+	}) {
+		return row
+	}
 	at := leaf - v.top
+	row = int32(len(v.shape))
+	v.next, v.late[at] = append(v.next, v.late[at]), row+1
+	v.addRow(g, shape, 0)
+	return row
+}
+
+// eachRow calls f for the rows of a leaf until it is done, and tells whether it was.
+func (v *stakes) eachRow(leaf plan.Node, f func(row int32) (done bool)) bool {
+	at, laid := leaf-v.top, v.start[len(v.start)-1]
 	for i := v.start[at]; i < v.start[at+1]; i++ {
-		if v.shape[i] == shape {
-			return i
+		if f(i) {
+			return true
 		}
 	}
-	i, ok := v.late[leafShape{leaf, shape}]
-	if !ok {
-		if v.late == nil {
-			v.late = map[leafShape]int32{}
+	for i := v.late[at] - 1; i >= 0; i = v.next[i-laid] - 1 {
+		if f(i) {
+			return true
 		}
-		i = int32(len(v.shape))
-		v.late[leafShape{leaf, shape}] = i
-		v.addRow(g, shape, 0)
 	}
-	return i
+	return false
 }
 
 // step is how much units of a row more, or less, change the stake of its leaf.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
@@ -22,7 +23,10 @@ type move struct {
 
 // before reports whether a move is better than one that was tried before it (MD-17.6).
 func (m *move) before(o *move) bool {
-	return cmp.Or(cmp.Compare(m.gives, o.gives), cmp.Compare(m.units, o.units)) < 0
+	if far := m.gives - o.gives; max(far, -far) > share.Slack {
+		return far < 0
+	}
+	return m.units < o.units
 }
 
 // piece is units of a row that may be victims, or all that stays of a gang that may not do without any of it.
@@ -35,29 +39,38 @@ type piece struct {
 	gang  bool
 }
 
-// piecesOn lists what leaves with a surplus hold on a parcel from the pool in turn and may give, in any order.
+// piecesOn lists what leaves hold on a parcel from the pool in turn and may give to the taker, in any order. The slice
+// is borrowed until the next call.
 func (g *Stage) piecesOn(k cluster.ParcelID) (list []piece) {
-	f := &g.fair
+	list = g.choice.pieces[:0]
 	for i := g.open(k); i > 0; i = g.row[i].next {
-		one := &g.row[i]
-		if !g.isInPool(one) || one.leaf == f.taker.leaf || !f.givers.has(one.leaf) {
-			continue
-		}
-		p := piece{row: i, place: i, leaf: one.leaf, pair: f.v.find(g, one.leaf, one.shape), units: one.units}
-		young := g.isYoung(one.leaf, one.granted)
-		if one.core {
-			young, p.gang, p.place = g.gangOf(one.sub).young, true, g.newestOf(i)
-			same := slices.IndexFunc(list, func(o piece) bool { return o.gang && g.row[o.row].sub == one.sub })
-			if same >= 0 && !young {
-				list[same].units += one.units
-				continue
-			}
-		}
-		if g.noteYoung(young); !young {
-			list = append(list, p)
+		if one := &g.row[i]; g.isInPool(one) && one.leaf != g.fair.taker.leaf && g.fair.givers.has(one.leaf) {
+			list = g.addPiece(list, i)
 		}
 	}
+	g.choice.pieces = list
 	return list
+}
+
+// addPiece adds the units of a row that may be victims to some pieces; what of a gang goes as one is one piece.
+func (g *Stage) addPiece(list []piece, i int32) []piece {
+	one := &g.row[i]
+	p := piece{row: i, place: i, leaf: one.leaf, pair: g.fair.v.find(g, one.leaf, one.shape), units: one.units}
+	young := g.isYoung(one.leaf, one.granted)
+	if one.core {
+		young, p.gang, p.place = g.gangOf(one.sub).young, true, g.newestOf(i)
+		same := slices.IndexFunc(list, func(o piece) bool { return o.gang && g.row[o.row].sub == one.sub })
+		if same >= 0 && !young {
+			if list[same].units += one.units; g.newer(one, &g.row[list[same].row]) < 0 {
+				list[same].row = i
+			}
+			return list
+		}
+	}
+	if g.noteYoung(young); young || !g.mayGive(one.leaf, p.pair, one.core) {
+		return list
+	}
+	return append(list, p)
 }
 
 // newestOf is the newest row that a gang may not do without, of those that stay; at is one of them.
@@ -112,11 +125,21 @@ type need struct {
 	over             []passed
 }
 
-// needOf is the need of a unit of a size on a parcel with room bound, before there are victims.
+// needOf is the need of a unit of a size on a parcel with room bound, before there are victims. It is good until the
+// next call.
 func (g *Stage) needOf(size, bound []int64, k cluster.ParcelID, over []passed) *need {
-	return &need{
-		g: g, parcel: k, size: size, bound: slices.Clone(bound), sum: make([]int64, g.dims), over: slices.Clone(over),
-	}
+	n := &g.choice.need
+	n.g, n.parcel, n.size = g, k, size
+	n.bound = append(n.bound[:0], bound...)
+	n.over = append(n.over[:0], over...)
+	n.begin(over)
+	return n
+}
+
+// begin makes it a need without victims again.
+func (n *need) begin(over []passed) {
+	n.sum = column.Zeros(n.sum, len(n.bound))
+	copy(n.over, over)
 }
 
 // met reports whether the unit fits.
@@ -196,18 +219,35 @@ type giving struct {
 
 // tally adds up what leaves give.
 type tally struct {
-	list  []giving
-	units map[int32]int64 // by row of stakes
-	gang  cluster.SubID   // whose units came last, all as one
+	list []giving
+	rows []rowUnits
+	gang cluster.SubID // whose units came last, all as one
 }
 
-// tallied is the tally of a move's victims, with what leaves gave for the units of a gang before.
-func (g *Stage) tallied(victims []victim) *tally {
-	t := &tally{list: slices.Clone(g.fair.taker.gave), units: map[int32]int64{}, gang: cluster.NoID}
+// rowUnits is how many units of a row of stakes are given.
+type rowUnits struct {
+	row   int32
+	units int64
+}
+
+// begin makes it the tally of a move's victims, with what leaves gave for the units of a gang before.
+func (t *tally) begin(g *Stage, victims []victim) *tally {
+	t.list, t.rows, t.gang = append(t.list[:0], g.fair.taker.gave...), t.rows[:0], cluster.NoID
 	for i := range victims {
 		t.add(g, &victims[i])
 	}
 	return t
+}
+
+// units is how many units of a row of stakes are given.
+func (t *tally) units(row int32) *int64 {
+	for i := range t.rows {
+		if t.rows[i].row == row {
+			return &t.rows[i].units
+		}
+	}
+	t.rows = append(t.rows, rowUnits{row: row})
+	return &t.rows[len(t.rows)-1].units
 }
 
 // of is what a leaf gives.
@@ -228,18 +268,18 @@ func (t *tally) add(g *Stage, one *victim) {
 		return
 	}
 	pair := v.find(g, row.leaf, row.shape)
-	before, at := t.units[pair], t.of(g, row.leaf)
-	gives := v.gives(pair, before, one.units)
+	before, at := t.units(pair), t.of(g, row.leaf)
+	gives := v.gives(pair, *before, one.units)
 	switch {
 	case !one.gang:
-		at.last, t.gang = v.gives(pair, before+one.units-1, 1), cluster.NoID
+		at.last, t.gang = v.gives(pair, *before+one.units-1, 1), cluster.NoID
 	case t.gang == row.sub:
 		at.last += gives
 	default:
 		at.last, t.gang, at.gang = gives, row.sub, true
 	}
 	at.total += gives
-	t.units[pair] += one.units
+	*before += one.units
 }
 
 // left is what of a leaf's surplus is left.
@@ -316,49 +356,56 @@ func (g *Stage) parting(x, y plan.Node) (a, b plan.Node) {
 // moveOn is the best move on a parcel, nil: none is allowed.
 func (g *Stage) moveOn(k cluster.ParcelID, over []passed) (best *move) {
 	pieces := g.piecesOn(k)
-	if !slices.ContainsFunc(pieces, func(p piece) bool { return g.fair.may[p.pair] }) {
+	if len(pieces) == 0 {
 		return nil
 	}
-	size, bound := g.s.Size(g.fair.taker.sub), g.lesser(k, g.fair.v.top)
-	if n := g.needOf(size, bound, k, over); len(pieces) == 0 || n.met() {
+	c := &g.choice
+	n := g.needOf(g.s.Size(g.fair.taker.sub), g.lesser(k, g.fair.v.top), k, over)
+	if n.met() {
 		return nil
 	}
 	slices.SortFunc(pieces, g.inOrderOf)
 	try := func(victims []victim) {
-		if m := g.moveOf(k, victims); m != nil && (best == nil || m.before(best)) {
+		if m := g.moveOf(k, victims, best); m != nil {
 			best = m
 		}
+		n.begin(over)
 	}
-	bound = slices.Clone(bound)
-	var seen []int32
+	c.pairs = c.pairs[:0]
 	for i := range pieces {
-		if pair := pieces[i].pair; g.fair.may[pair] && !slices.Contains(seen, pair) {
-			seen = append(seen, pair)
-			try(g.alike(g.needOf(size, bound, k, over), pieces[i:], pair))
+		if pair := pieces[i].pair; !slices.Contains(c.pairs, pair) {
+			c.pairs = append(c.pairs, pair)
+			c.victims = g.alike(n, c.victims[:0], pieces[i:], pair)
+			try(c.victims)
 		}
 	}
-	n := g.needOf(size, bound, k, over)
-	try(g.inTurn(n, nil, pieces))
+	gangs := slices.ContainsFunc(pieces, func(p piece) bool { return p.gang })
+	if len(c.pairs) > 1 || gangs { // else it is the move that was tried
+		c.victims = g.inTurn(n, c.victims[:0], pieces)
+		try(c.victims)
+	}
 	return best
 }
 
-// moveOf is the move of some victims, nil where there are none, or it is not allowed.
-func (g *Stage) moveOf(k cluster.ParcelID, victims []victim) *move {
+// moveOf is the move of some victims, nil where there are none, it is not allowed, or it is not better than the best so
+// far.
+func (g *Stage) moveOf(k cluster.ParcelID, victims []victim, best *move) *move {
 	if len(victims) == 0 {
 		return nil
 	}
-	t := g.tallied(victims)
-	if !g.allows(&g.fair.taker, t.list, false) {
-		return nil
-	}
-	m := &move{parcel: k, victims: victims}
+	t := g.choice.tallies[0].begin(g, victims)
+	m := move{parcel: k}
 	for i := range t.list {
 		m.gives += t.list[i].total - t.list[i].done
 	}
 	for _, v := range victims {
 		m.units += v.units
 	}
-	return m
+	if best != nil && !m.before(best) || !g.allows(&g.fair.taker, t.list, false) {
+		return nil
+	}
+	m.victims = slices.Clone(victims)
+	return &m
 }
 
 // choosePiece adds so many units of a piece to victims; of a gang all that stay.
@@ -384,8 +431,8 @@ func (g *Stage) choosePiece(n *need, list []victim, p *piece, units int64) []vic
 	return list
 }
 
-// alike chooses as few units of one row of stakes as meet a need, in order, nil: they do not.
-func (g *Stage) alike(n *need, pieces []piece, pair int32) (list []victim) {
+// alike adds to a list as few units of one row of stakes as meet a need, in order; it is empty where they do not.
+func (g *Stage) alike(n *need, list []victim, pieces []piece, pair int32) []victim {
 	for i := range pieces {
 		p := &pieces[i]
 		if p.pair != pair {
@@ -393,32 +440,32 @@ func (g *Stage) alike(n *need, pieces []piece, pair int32) (list []victim) {
 		}
 		units := n.enough(&g.row[p.row])
 		if units == math.MaxInt64 {
-			return nil
+			return list[:0]
 		}
 		if list = g.choosePiece(n, list, p, min(units, p.units)); n.met() {
 			return list
 		}
 	}
-	return nil
+	return list[:0]
 }
 
-// inTurn chooses units in order until a need is met, each that helps and of which the leaf has a surplus yet, less
-// those that are not needed after all; nil: they do not meet it.
+// inTurn adds to a list units in order until a need is met, each that helps and of which the leaf has a surplus yet,
+// less those that are not needed after all; it is empty where they do not meet the need.
 func (g *Stage) inTurn(n *need, list []victim, pieces []piece) []victim {
-	t := g.tallied(list)
+	t := g.choice.tallies[1].begin(g, list)
 	for i := range pieces {
 		if list = g.chooseIf(n, t, list, &pieces[i]); n.met() {
 			return g.needed(list, n)
 		}
 	}
-	return nil
+	return list[:0]
 }
 
 // chooseIf chooses units of a piece that help, while its leaf has a surplus, unless it comes before the taker.
 func (g *Stage) chooseIf(n *need, t *tally, list []victim, p *piece) []victim {
 	v, row := g.fair.v, &g.row[p.row]
 	a, b := g.parting(g.fair.taker.leaf, p.leaf)
-	left, before := t.left(g, p.leaf), t.units[p.pair]
+	left, before := t.left(g, p.leaf), *t.units(p.pair)
 	units := min(n.helping(row), p.units)
 	if units == 0 || left <= share.Slack || g.Window.Priority[b] > g.Window.Priority[a] {
 		return list
@@ -439,16 +486,13 @@ func (g *Stage) chooseIf(n *need, t *tally, list []victim, p *piece) []victim {
 func (g *Stage) moveFor(k cluster.ParcelID, over []passed) (m *move) {
 	f := &g.fair
 	n := g.needOf(g.s.Size(f.taker.sub), g.lesser(k, f.v.top), k, over)
-	t, list := g.tallied(nil), []victim(nil)
-	f.givers.backward(func(leaf plan.Node) bool {
-		if leaf == f.taker.leaf {
-			return false
-		}
+	t, list := g.choice.tallies[1].begin(g, nil), []victim(nil)
+	g.eachGiver(func(leaf plan.Node, _ bool) bool {
 		units := g.unitsOf(leaf)
 		for i := range units {
 			for _, p := range g.piecesOf(leaf, &units[i]) {
 				if list = g.chooseIf(n, t, list, &p); n.met() {
-					m = g.moveOf(k, g.needed(list, n))
+					m = g.moveOf(k, g.needed(list, n), nil)
 					return true
 				}
 			}
@@ -458,12 +502,16 @@ func (g *Stage) moveFor(k cluster.ParcelID, over []passed) (m *move) {
 	return m
 }
 
-// piecesOf is some units of a leaf as pieces, in order.
+// piecesOf is some units of a leaf that may be victims as pieces, in order.
 func (g *Stage) piecesOf(leaf plan.Node, u *unit) (list []piece) {
 	for i := g.open(u.parcel); i > 0 && u.units > 0; i = g.row[i].next {
 		if one := &g.row[i]; u.isRow(one) && g.isInPool(one) {
 			pair := g.fair.v.find(g, leaf, one.shape)
-			list = append(list, piece{row: i, place: i, leaf: leaf, pair: pair, units: one.units, gang: one.core})
+			if g.mayGive(leaf, pair, one.core) {
+				list = append(list, piece{
+					row: i, place: i, leaf: leaf, pair: pair, units: one.units, gang: one.core,
+				})
+			}
 		}
 	}
 	slices.SortFunc(list, g.inOrderOf)

@@ -67,6 +67,9 @@ func (r *ranking) before(a, b int32) int {
 // up is the number of a node's parent.
 func (r *ranking) up(i int32) int32 { return int32(r.tree.Parent[r.top+plan.Node(i)] - r.top) }
 
+// priorityOf is the share priority of a node.
+func (r *ranking) priorityOf(i int32) int32 { return r.priority[r.top+plan.Node(i)] }
+
 // fill takes in, at once, the leaves that in accepts. O(consumers × log).
 func (r *ranking) fill(in func(leaf plan.Node) bool) {
 	for i := int32(len(r.members)) - 1; i > 0; i-- {
