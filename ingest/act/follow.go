@@ -76,10 +76,10 @@ func (a *actor) begin() error {
 // until it has answered.
 func (a *actor) restore(ctx context.Context) error {
 	a.log.Warn("the service is not the one that was followed, or lost its data; it is told what runs")
-	var demand []map[string]any
+	var demand, hosts []map[string]any
 	units := map[place]int64{}
 	a.do(func() {
-		a.begun = false
+		a.begun, hosts = false, a.list.Hosts
 		if demand, _ = a.wants(); demand == nil {
 			demand = a.list.Demand
 		}
@@ -87,6 +87,15 @@ func (a *actor) restore(ctx context.Context) error {
 			units[placeOf(&rows[0])]++
 		}
 	})
+	if a.o.Hosts { // without its hosts the service would not take what runs there
+		body, err := jsonBody(hosts)
+		if err != nil {
+			return err
+		}
+		if _, err := a.c.PutHosts(ctx, body, client.Options{AllowShrink: true}); err != nil {
+			return err
+		}
+	}
 	body, err := jsonBody(demand)
 	if err != nil {
 		return err
