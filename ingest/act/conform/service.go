@@ -49,10 +49,16 @@ func (s *service) grant(w Work, host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next()
-	s.held = append(s.held, client.Holding{Consumer: w.Consumer, Allocation: w.Allocation, Host: host, Units: 1,
-		Granted: s.cycle})
+	sub := ""
+	for _, row := range s.demand {
+		if row["allocation"] == w.Allocation {
+			sub, _ = row["sub"].(string)
+		}
+	}
+	s.held = append(s.held, client.Holding{Consumer: w.Consumer, Allocation: w.Allocation, Sub: sub, Host: host,
+		Units: 1, Granted: s.cycle})
 	s.changes = append(s.changes, client.Change{Cycle: s.cycle, Change: "grant", Consumer: w.Consumer,
-		Allocation: w.Allocation, Host: host, Units: 1})
+		Allocation: w.Allocation, Sub: sub, Host: host, Units: 1})
 	s.publish()
 }
 
@@ -67,7 +73,7 @@ func (s *service) reclaim(w Work, host string, grace time.Duration) time.Time {
 		if h := &s.held[i]; h.Allocation == w.Allocation && h.Host == host && h.Reclaim == 0 {
 			h.Reclaim, h.Deadline = s.reclaims, &due
 			s.changes = append(s.changes, client.Change{Cycle: s.cycle, Change: "reclaim", Consumer: w.Consumer,
-				Allocation: w.Allocation, Host: host, Units: h.Units, Reclaim: s.reclaims, Deadline: &due})
+				Allocation: w.Allocation, Sub: h.Sub, Host: host, Units: h.Units, Reclaim: s.reclaims, Deadline: &due})
 		}
 	}
 	s.publish()
@@ -189,11 +195,12 @@ func (s *service) release(units []client.Unit) {
 	for _, u := range units {
 		for i := range s.held {
 			h := &s.held[i]
-			if h.Allocation != u.Allocation || h.Host != u.Host || h.Units < u.Units {
+			if h.Allocation != u.Allocation || h.Sub != u.Sub || h.Host != u.Host || h.Units < u.Units {
 				continue
 			}
 			s.changes = append(s.changes, client.Change{Cycle: s.cycle, Change: "release", Consumer: h.Consumer,
-				Allocation: h.Allocation, Host: h.Host, Units: u.Units, Reclaim: h.Reclaim, Cause: "client"})
+				Allocation: h.Allocation, Sub: h.Sub, Host: h.Host, Units: u.Units, Reclaim: h.Reclaim,
+				Cause: "client"})
 			if h.Units -= u.Units; h.Units == 0 {
 				s.held = append(s.held[:i], s.held[i+1:]...)
 			}
