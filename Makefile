@@ -25,7 +25,7 @@ FAILOVERS ?= 5
 MINUTES ?= 60
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-clean test-pages test-shared test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-install test-slurm
+.PHONY: build readme run test test-clean test-pages test-shared test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-kube test-install test-slurm
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -44,8 +44,16 @@ test-typescript: build ## lints the API's description (redocly), and compiles an
 test-python: build ## the Python client against a service; its Arrow with pyarrow where that is installed, else with a stand-in, which it says
 	STINT=$(CURDIR)/bin/stint python3 -B -m unittest discover -v -s clients/python
 
-test-kueue: build ## the controller of Kueue's admission checks, against a fake Kubernetes and a service (a module of its own; compiles for minutes the first time)
-	cd examples/kueue && $(GO) vet ./... && STINT=$(CURDIR)/bin/stint $(GO) test -count=1 ./...
+test-kueue: ## the controller for Kueue, what needs no cluster (a module of its own; compiles for minutes the first time)
+	cd examples/kueue && $(GO) vet ./... && $(GO) test -count=1 ./...
+
+KUBE_BED ?= $(HOME)/.cache/stint-kube
+test-kube: build ## the controller for Kueue against a Kubernetes API server and etcd, which it builds once into KUBE_BED (minutes)
+	mkdir -p $(KUBE_BED)
+	cd examples/kueue/bed && cmp -s go.sum $(KUBE_BED)/go.sum || { $(GO) build -ldflags='-s -w' -o $(KUBE_BED)/etcd ./etcd && \
+		$(GO) build -ldflags='-s -w' -o $(KUBE_BED)/kube-apiserver ./apiserver && cp go.sum $(KUBE_BED)/go.sum; }
+	cd examples/kueue && $(GO) vet -tags arrow_json_stdlib,kube ./... && STINT=$(CURDIR)/bin/stint STINT_KUBE_BED=$(KUBE_BED) \
+		$(GO) test -tags arrow_json_stdlib,kube -count=1 -v ./...
 
 run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)

@@ -74,8 +74,10 @@ var mayImport = map[string][]string{
 		"datasets", "export", "export/verify", "ingest/client", "ingest/foreign", "ingest/table",
 		"github.com/goccy/go-yaml",
 	},
-	"examples/kueue": {"*"}, // a module of its own
-	"bench/bound":    {},
+	"examples/kueue":               {"*"}, // a module of its own
+	"examples/kueue/bed/apiserver": {"*"}, // likewise, for its tests
+	"examples/kueue/bed/etcd":      {"*"},
+	"bench/bound":                  {},
 	"bench/gate": {
 		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table",
 		"github.com/jedib0t/go-pretty",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,109 +21,78 @@ import (
 // checkSettings are those of the admission checks.
 type checkSettings struct {
 	controller          string // of the admission checks that are answered
-	patience            time.Duration
 	backoff, backoffMax time.Duration
 	wait                time.Duration // with quota reserved; 0: for ever
-	notice              time.Duration // before a deadline
 	quiet               time.Duration // between two messages of the same state
 	pin                 bool
+	early               bool // workloads are granted before Kueue reserves quota
 }
 
-// workloads answers the admission checks of workloads: what a workload with reserved quota wants is asked of stint, and
-// taken back when the quota is no longer reserved, or the workload is finished or gone.
+// workloads answers the admission checks of workloads. An answer follows from the workload alone: its grant, which the
+// actor writes, and what Kueue says of it. So a check needs no stint that answers and no memory.
 type workloads struct {
 	client.Client
 	checkSettings
-	feed *feed
+	resources []divided
+	decisions *decisions
+
+	mu   sync.Mutex
+	said map[types.NamespacedName]time.Time // when a message was changed last
 }
 
-// Reconcile brings one workload up to what stint says of it.
+// Reconcile brings the check of one workload up to its grant.
 func (w *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var wl kueue.Workload
-	if err := w.Get(ctx, req.NamespacedName, &wl); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, err
-		}
-		return ctrl.Result{}, w.feed.ask(ctx, req.NamespacedName, nil, false)
+	wl := &kueue.Workload{}
+	if err := w.Get(ctx, req.NamespacedName, wl); err != nil {
+		w.forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	ours, err := w.ours(ctx, &wl)
+	c, err := readChecks(ctx, w.Client, w.controller)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(ours) == 0 || !reserved(&wl) {
-		return ctrl.Result{}, w.feed.ask(ctx, req.NamespacedName, nil, false)
+	queue, err := c.queueOf(ctx, w.Client, wl)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	if meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) {
-		return ctrl.Result{}, nil // its pods are ending; what they hold is given back when Kueue gives the quota back
+	if queue == nil && c.stateOf(wl) == "" {
+		return ctrl.Result{}, nil // it does not ask this controller
 	}
-	asked := w.ask(ctx, &wl, slices.ContainsFunc(ours, func(i int) bool {
-		return wl.Status.AdmissionChecks[i].State == kueue.CheckStateReady
-	}))
-	at := w.feed.view(req.NamespacedName)
-	at.reserved = meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved).LastTransitionTime.Time
-	var answer string
-	if at.shortfall && asked == nil {
-		answer = w.feed.explain(ctx, req.NamespacedName)
+	g, err := readGrant(wl)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	var next time.Duration
-	changed := wl.DeepCopy()
+	if g != nil && !mayRun(wl, c.stateOf(wl)) && (g.Stop != nil || queue == nil || isTrue(wl, kueue.WorkloadFinished)) {
+		return ctrl.Result{}, w.drop(ctx, wl) // its units have ended
+	}
+	i := slices.IndexFunc(wl.Status.AdmissionChecks, func(s kueue.AdmissionCheckState) bool {
+		return c[string(s.Name)]
+	})
+	if i < 0 || isTrue(wl, kueue.WorkloadFinished) || isTrue(wl, kueue.WorkloadEvicted) && reserved(wl) {
+		return ctrl.Result{}, nil
+	}
 	now := time.Now()
-	for _, i := range ours {
-		v := w.decide(&changed.Status.AdmissionChecks[i], at, asked, answer, now)
-		next = soonest(next, v.again)
-		next = soonest(next, w.put(&changed.Status.AdmissionChecks[i], v, &wl, at, now))
-	}
-	if !slices.EqualFunc(wl.Status.AdmissionChecks, changed.Status.AdmissionChecks, sameCheck) {
+	changed := wl.DeepCopy()
+	check := &changed.Status.AdmissionChecks[i]
+	v := w.decide(ctx, wl, g, check, now)
+	again := soonest(v.again, w.put(check, v, wl, g, now))
+	if !sameCheck(&wl.Status.AdmissionChecks[i], check) {
 		// Other checks stand in the same list: a list that has changed in between must not be written over.
-		whole := client.MergeFromWithOptions(&wl, client.MergeFromWithOptimisticLock{})
-		if err := w.Status().Patch(ctx, changed, whole); err != nil {
+		whole := client.MergeFromWithOptions(wl, client.MergeFromWithOptimisticLock{})
+		if err := w.Status().Patch(ctx, changed, whole, client.FieldOwner(fieldOwner)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	return ctrl.Result{RequeueAfter: next}, nil
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// ours are the places of the checks that this controller answers.
-func (w *workloads) ours(ctx context.Context, wl *kueue.Workload) (at []int, err error) {
-	for i := range wl.Status.AdmissionChecks {
-		var check kueue.AdmissionCheck
-		name := types.NamespacedName{Name: string(wl.Status.AdmissionChecks[i].Name)}
-		if err := w.Get(ctx, name, &check); client.IgnoreNotFound(err) != nil {
-			return nil, err
-		}
-		if check.Spec.ControllerName == w.controller {
-			at = append(at, i)
-		}
-	}
-	return at, nil
+// drop removes the grant of a workload.
+func (w *workloads) drop(ctx context.Context, wl *kueue.Workload) error {
+	changed := wl.DeepCopy()
+	delete(changed.Annotations, unitsAnnotation)
+	whole := client.MergeFromWithOptions(wl, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(w.Patch(ctx, changed, whole, client.FieldOwner(fieldOwner)))
 }
-
-// reserved tells whether pods of a workload may run, or wait for checks alone.
-func reserved(wl *kueue.Workload) bool {
-	return wl.Status.Admission != nil && meta.IsStatusConditionTrue(wl.Status.Conditions,
-		kueue.WorkloadQuotaReserved) &&
-		!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
-}
-
-// ask tells stint what a workload wants. A workload keeps the consumer that it began with.
-func (w *workloads) ask(ctx context.Context, wl *kueue.Workload, ready bool) error {
-	name := client.ObjectKeyFromObject(wl)
-	path := w.feed.consumer(name)
-	if path == "" {
-		var err error
-		if path, err = consumer(ctx, w.Client, wl); err != nil {
-			return err
-		}
-	}
-	want, err := rows(wl, path, w.feed.resources)
-	if err != nil {
-		return err
-	}
-	return w.feed.ask(ctx, name, want, ready)
-}
-
-// askAgain is how long after an error stint is asked again, where it answers others.
-const askAgain = 5 * time.Second
 
 // verdict is what a check shall say, and when to look at it again.
 type verdict struct {
@@ -132,38 +102,35 @@ type verdict struct {
 	again   time.Duration
 }
 
-// decide is the state that a check shall have. Kueue itself has checks that it evicted go back to Pending, so what is
-// neither Pending nor Ready stays.
+// decide is the state that a check shall have. Kueue itself resets checks that it evicted for to Pending, so a check
+// that is neither Pending nor Ready stays.
 func (w *workloads) decide(
-	check *kueue.AdmissionCheckState, v view, asked error, answer string, now time.Time,
+	ctx context.Context, wl *kueue.Workload, g *grant, check *kueue.AdmissionCheckState, now time.Time,
 ) verdict {
 	var r refused
+	_, err := demandRows("", "", podSets(wl, !w.early), w.resources)
 	switch {
-	case check.State == kueue.CheckStateReady:
-		return w.decideReady(check, v, now)
+	case check.State == kueue.CheckStateReady && g != nil && g.Stop != nil:
+		return verdict{state: kueue.CheckStateRetry, message: fmt.Sprintf("stint takes back %d of %d pods by %s",
+			g.Stop.Units, wanted(wl), clockTime(g.Stop.Deadline))}
 	case check.State != kueue.CheckStatePending:
 		return verdict{state: check.State, message: check.Message}
-	case errors.As(asked, &r):
+	case errors.As(err, &r):
 		return verdict{state: kueue.CheckStateRejected, message: "stint refuses it: " + r.why}
-	case !v.down.IsZero() && now.Sub(v.down) >= w.patience:
-		return w.retry(check, fmt.Sprintf("stint does not answer since %s: %v", clock(v.down), v.why))
-	case v.decided && asked == nil && v.held-v.taken >= v.wanted:
-		return verdict{state: kueue.CheckStateReady, message: "stint granted all pods: " + v.hosts()}
+	case reserved(wl) && g.covers(wl):
+		return verdict{state: kueue.CheckStateReady, message: "stint granted all pods: " + placesOf(g)}
 	}
-	stays := verdict{state: kueue.CheckStatePending}
-	switch {
-	case !v.down.IsZero():
-		stays.message, stays.again = fmt.Sprintf("stint does not answer: %v", v.why), w.patience-now.Sub(v.down)
-	case asked != nil:
-		stays.message, stays.again = "not asked of stint yet: "+asked.Error(), askAgain
-	case !v.decided:
-		stays.message = fmt.Sprintf("asked of stint; cycle %d decides", v.cycle)
-	default:
-		stays.message = strings.TrimSpace(fmt.Sprintf("stint granted %d of %d pods. %s", v.held-v.taken, v.wanted,
-			answer))
+	granted := int32(0)
+	if g != nil && g.Stop == nil {
+		for _, sub := range g.subs() {
+			granted += g.count(sub)
+		}
 	}
-	if w.wait > 0 {
-		rest := w.wait - now.Sub(v.reserved)
+	why, again := w.decisions.why(ctx, wl, now, w.quiet)
+	stays := verdict{state: kueue.CheckStatePending, again: again, message: strings.TrimSpace(
+		fmt.Sprintf("stint granted %d of %d pods. %s", granted, wanted(wl), why))}
+	if c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved); w.wait > 0 && reserved(wl) {
+		rest := w.wait - now.Sub(c.LastTransitionTime.Time)
 		if rest <= 0 {
 			return w.retry(check, stays.message)
 		}
@@ -172,23 +139,12 @@ func (w *workloads) decide(
 	return stays
 }
 
-// decideReady is decide of a workload that may run: it does so until stint has taken units, or is about to. That stint
-// does not answer takes nothing.
-func (w *workloads) decideReady(check *kueue.AdmissionCheckState, v view, now time.Time) verdict {
-	stays := verdict{state: kueue.CheckStateReady, message: check.Message}
-	switch {
-	case !v.known || !v.decided:
-		return stays
-	case v.held < v.wanted && !v.again:
-		message := fmt.Sprintf("stint took back %d of %d pods", v.wanted-v.held, v.wanted)
-		return verdict{state: kueue.CheckStateRetry, message: message}
-	case v.taken > 0 && v.due.Sub(now) <= w.notice:
-		message := fmt.Sprintf("stint takes back %d of %d pods by %s", v.taken, v.wanted, clock(v.due))
-		return verdict{state: kueue.CheckStateRetry, message: message}
-	case v.taken > 0:
-		stays.again = v.due.Sub(now) - w.notice
+// wanted is how many pods of a workload are not done.
+func wanted(wl *kueue.Workload) (n int32) {
+	for _, p := range podSets(wl, false) {
+		n += max(0, p.count-p.done)
 	}
-	return stays
+	return n
 }
 
 // retry sends a workload back to its queue, for twice as long as the time before.
@@ -206,9 +162,9 @@ func (w *workloads) retry(check *kueue.AdmissionCheckState, message string) verd
 // messageBytesMax bounds a message, which Kueue allows 32 KiB of.
 const messageBytesMax = 4 << 10
 
-// put writes a verdict into a check. A message that is another, of a check that stays as it is, waits for its time.
+// put writes a verdict into a check. A new message of a check that stays as it is waits until quiet has passed.
 func (w *workloads) put(
-	check *kueue.AdmissionCheckState, v verdict, wl *kueue.Workload, at view, now time.Time,
+	check *kueue.AdmissionCheckState, v verdict, wl *kueue.Workload, g *grant, now time.Time,
 ) (again time.Duration) {
 	if len(v.message) > messageBytesMax {
 		v.message = strings.ToValidUTF8(v.message[:messageBytesMax-3], "") + "…"
@@ -217,7 +173,7 @@ func (w *workloads) put(
 		if check.Message == v.message {
 			return 0
 		}
-		if rest := w.feed.hush(client.ObjectKeyFromObject(wl), now, w.quiet); rest > 0 {
+		if rest := w.hush(client.ObjectKeyFromObject(wl), now); rest > 0 {
 			return rest
 		}
 		check.Message = v.message
@@ -227,26 +183,47 @@ func (w *workloads) put(
 	check.LastTransitionTime = metav1.NewTime(now)
 	check.PodSetUpdates = nil
 	if v.state == kueue.CheckStateReady {
-		check.PodSetUpdates = w.updates(at)
+		check.PodSetUpdates = w.updates(g)
 	}
 	return 0
 }
 
-// hostsAnnotation, on pods, tells on which hosts stint has granted how many pods of their pod set.
+// hush is how long a message of a workload has to wait for the one before it; 0: it is written now.
+func (w *workloads) hush(name types.NamespacedName, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if rest := w.quiet - now.Sub(w.said[name]); rest > 0 {
+		return rest
+	}
+	if w.said == nil {
+		w.said = map[types.NamespacedName]time.Time{}
+	}
+	w.said[name] = now
+	return 0
+}
+
+func (w *workloads) forget(name types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.said, name)
+}
+
+// hostsAnnotation, on pods, has the hosts on which stint granted how many pods of their pod set.
 const hostsAnnotation = "stintd.github.io/hosts"
 
-// hostsBytesMax bounds that annotation: Kubernetes allows an object 256 KiB of all.
+// hostsBytesMax bounds that annotation.
 const hostsBytesMax = 32 << 10
 
 // updates are what the pods of a workload get with them: where stint has put them.
-func (w *workloads) updates(v view) (all []kueue.PodSetUpdate) {
-	for _, sub := range v.subs() {
-		on := v.on(sub)
+func (w *workloads) updates(g *grant) (all []kueue.PodSetUpdate) {
+	for _, sub := range g.subs() {
+		on := g.hosts(sub)
 		update := kueue.PodSetUpdate{Name: kueue.PodSetReference(sub)}
 		if text := strings.Join(on, ","); len(text) <= hostsBytesMax {
 			update.Annotations = map[string]string{hostsAnnotation: text}
 		}
 		if host, _, _ := strings.Cut(on[0], "="); w.pin && len(on) == 1 {
+			host, _, _ = strings.Cut(host, ":")
 			update.NodeSelector = map[string]string{corev1.LabelHostname: host}
 		}
 		all = append(all, update)
@@ -254,7 +231,23 @@ func (w *workloads) updates(v view) (all []kueue.PodSetUpdate) {
 	return all
 }
 
-func sameCheck(a, b kueue.AdmissionCheckState) bool {
+// hostsShown is how many places a message names.
+const hostsShown = 8
+
+// placesOf lists where the units of a grant are.
+func placesOf(g *grant) string {
+	var parts []string
+	for _, sub := range g.subs() {
+		on := g.hosts(sub)
+		if more := len(on) - hostsShown; more > 0 {
+			on = append(on[:hostsShown], fmt.Sprintf("%d more hosts", more))
+		}
+		parts = append(parts, sub+" on "+strings.Join(on, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func sameCheck(a, b *kueue.AdmissionCheckState) bool {
 	return a.State == b.State && a.Message == b.Message
 }
 
@@ -265,4 +258,4 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05 MST") }
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 MST") }

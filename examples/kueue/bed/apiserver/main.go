@@ -1,0 +1,11 @@
+// Command apiserver is the API server of Kubernetes, for the tests of examples/kueue.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() { os.Exit(cli.Run(app.NewAPIServerCommand())) }
