@@ -132,13 +132,8 @@ func (g *Granter) selectBest(l *lot, f *finder, n int64) {
 	if int64(len(g.rows)) <= n {
 		return
 	}
-	words := l.rules.words
-	g.points = g.points[:0]
-	for _, row := range g.rows {
-		g.points = append(g.points, l.point[int(row)*words:][:words]...)
-	}
 	g.keys = slices.Grow(g.keys[:0], len(g.rows))[:len(g.rows)]
-	vecpack.Keys(g.keys, g.points, f.want)
+	g.score(l, f)
 	if n == 1 {
 		best := 0
 		for i, key := range g.keys {
@@ -162,6 +157,42 @@ func (g *Granter) selectBest(l *lot, f *finder, n int64) {
 		kept = append(kept, row)
 	}
 	g.rows = kept
+}
+
+// scoreChunk is how many rows of a frontier are scored at once; scoreHalves is from how many on two threads do it.
+const (
+	scoreChunk  = 64
+	scoreHalves = 1 << 12
+)
+
+// score writes the keys of the frontier.
+func (g *Granter) score(l *lot, f *finder) {
+	both, half := g.env.State.Both, len(g.rows)/2
+	if both == nil || len(g.rows) < scoreHalves {
+		g.points[0] = l.score(g.keys, g.rows, f.want, g.points[0])
+		return
+	}
+	both(func() { g.points[0] = l.score(g.keys[:half], g.rows[:half], f.want, g.points[0]) },
+		func() { g.points[1] = l.score(g.keys[half:], g.rows[half:], f.want, g.points[1]) })
+}
+
+// score writes the keys of some rows. Points is memory for those of rows that are not side by side.
+func (l *lot) score(keys []uint32, rows []room.Row, want, points []uint64) []uint64 {
+	words := l.rules.words
+	for len(rows) > 0 {
+		n := min(scoreChunk, len(rows))
+		have := l.point[int(rows[0])*words : int(rows[n-1]+1)*words]
+		if len(have) > n*words {
+			points = points[:0]
+			for _, row := range rows[:n] {
+				points = append(points, l.point[int(row)*words:][:words]...)
+			}
+			have = points
+		}
+		vecpack.Keys(keys[:n], have, want)
+		keys, rows = keys[n:], rows[n:]
+	}
+	return points
 }
 
 // roomChunk is how many rows eachRoom looks at together.

@@ -66,7 +66,7 @@ type Granter struct {
 	moved  bool // parcels may have more room than they had
 
 	rows   []room.Row // scratch of find, as the next two
-	points []uint64
+	points [2][]uint64
 	keys   []uint32
 }
 
