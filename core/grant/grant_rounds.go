@@ -254,7 +254,8 @@ func (g *Granter) lookup() {
 		for i := range asks {
 			a := &asks[i]
 			key.shape, key.need, key.sub = a.Shape, e.Views.Needs.Need(e.State, a.Sub), cluster.NoID
-			if a.Least > 1 || e.State.Sub.MaxPerHost[a.Sub] != plan.Unlimited {
+			own := a.Least > 1 || e.State.Sub.Together[a.Sub] != 0
+			if own || e.State.Sub.MaxPerHost[a.Sub] != plan.Unlimited {
 				key.sub = a.Sub
 			}
 			if key == last {
