@@ -4,6 +4,7 @@ import fcntl, json, os, pathlib, signal, subprocess, sys
 
 jobs, runs, asked = pathlib.Path("jobs"), pathlib.Path("runs"), json.load(sys.stdin)
 runs.mkdir(exist_ok=True)
+alone = open(runs / "lock", "w"); fcntl.flock(alone, fcntl.LOCK_EX)  # one hook at a time: looking at a lock takes it
 def lock(path):  # the process of a unit holds the lock of its file: so a second start, or a crash, changes nothing
     file = open(path, "a+")
     try: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

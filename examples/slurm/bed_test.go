@@ -35,7 +35,24 @@ type bed struct {
 	reclaims map[string]int      // of an allocation: reclaims that came into effect
 	figures  figures             // of actors that were killed
 	current  figures             // of the actor
+	load     load
 }
+
+// load is how busy the machine was, by its average of a minute.
+type load struct{ sum, count, most float64 }
+
+func (l *load) note() {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return
+	}
+	word, _, _ := strings.Cut(string(text), " ")
+	if v, err := strconv.ParseFloat(word, 64); err == nil {
+		l.sum, l.count, l.most = l.sum+v, l.count+1, max(l.most, v)
+	}
+}
+
+func (l *load) mean() float64 { return l.sum / max(1, l.count) }
 
 const (
 	service  = "http://127.0.0.1:7468"
@@ -207,11 +224,12 @@ func (f figures) add(other figures) {
 func (b *bed) scrape(ctx context.Context) {
 	for ctx.Err() == nil {
 		now, err := scraped(ctx)
+		b.mu.Lock()
 		if err == nil {
-			b.mu.Lock()
 			b.current = now
-			b.mu.Unlock()
 		}
+		b.load.note()
+		b.mu.Unlock()
 		time.Sleep(time.Second)
 	}
 }
@@ -257,6 +275,21 @@ func (f figures) lag(effect string, part float64) (bound string, count float64) 
 		}
 	}
 	return "+Inf", count
+}
+
+// actors waits for the service to tell of an actor without drift, and shows what it tells.
+func (b *bed) actors(ctx context.Context) {
+	var text []byte
+	var err error
+	for range 20 { // an actor reports every 5 s
+		text, err = b.c.Get(ctx, "/v1/actors", nil, "application/json")
+		if strings.Contains(string(text), `"running":0,"drift":0,`) {
+			b.t.Logf("GET /v1/actors: %s", text)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	b.t.Errorf("GET /v1/actors: %s %v", text, err)
 }
 
 // queued are the jobs that Slurm has.

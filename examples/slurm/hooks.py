@@ -100,8 +100,8 @@ def consumer(account, known):
     return known.get(account, "/" + account) if known else "/" + account
 
 
-STATES = [({"DOWN", "FAIL", "NO_RESPOND", "NOT_RESPONDING", "FUTURE", "UNKNOWN", "POWERED_DOWN"}, "unavail"),
-          ({"DRAIN", "FAILING", "MAINT", "RESERVED", "REBOOT"}, "closed")]
+STATES = [({"DOWN", "FAIL", "FUTURE", "POWERED_DOWN"}, "unavail"),
+          ({"DRAIN", "FAILING", "MAINT", "RESERVED", "REBOOT", "UNKNOWN", "NO_RESPOND", "NOT_RESPONDING"}, "closed")]
 
 
 def hosts():

@@ -63,6 +63,7 @@ func play(t *testing.T, killed []string) {
 	submitted, lost := b.submit(random, lasts, log)
 	most := b.finish(ctx, lasts, submitted)
 	stopKills()
+	b.actors(ctx)
 	cancel()
 	b.judge(log, submitted, lost, most, killed != nil)
 }
@@ -229,6 +230,14 @@ func (b *bed) judge(log string, submitted map[string]string, lost int, most int6
 			b.t.Errorf("the lag of %ss is above 2 s", effect)
 		}
 	}
+	for _, hook := range []string{"list", "start", "stop"} {
+		labels := `{hook="` + hook + `"}`
+		if n := f["stint_act_hook_seconds_count"+labels]; n > 0 {
+			b.t.Logf("%.0f calls of %s: %.2f s each, %.0f failed", n, hook, f["stint_act_hook_seconds_sum"+labels]/n,
+				f["stint_act_hook_errors_total"+labels])
+		}
+	}
+	b.t.Logf("load of the machine: mean %.1f, most %.1f", b.load.mean(), b.load.most)
 	drift := b.current[`stint_act_drift_units{kind="held_not_running"}`] +
 		b.current[`stint_act_drift_units{kind="running_not_held"}`]
 	b.t.Logf("%d jobs, %d runs, %d requeued (reclaims of %d jobs), %d unasked, %d elsewhere, %d never ended, %d ended "+

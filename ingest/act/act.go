@@ -107,6 +107,12 @@ type actor struct {
 	demand demandState
 	shown  time.Time // when the figures were brought up to date
 
+	runs      time.Time // since then
+	effects   effects
+	lates     int64 // units that ran past their deadlines
+	reporting bool
+	reported  time.Time
+
 	giving bool      // a release is under way
 	giveAt time.Time // not before
 	giveBy *backoff.ExponentialBackOff
@@ -146,6 +152,7 @@ func Run(ctx context.Context, c *client.Client, hooks Hooks, o Options) error {
 		listFail: newBackOff(retryMost), giveBy: newBackOff(retryMost),
 		demand: demandState{wanted: map[subKey]int64{}, accepted: map[subKey]map[string]any{},
 			by: newBackOff(retryMost)},
+		runs: time.Now(),
 	}
 	a.clock.skew = led.skew
 	a.c.Clock, a.c.TriesMax = a.clock.hear, 1
@@ -241,6 +248,7 @@ func (a *actor) step() {
 		a.starts()
 		a.releases()
 		a.pushes()
+		a.reports()
 	}
 	if time.Since(a.shown) >= showEvery {
 		a.shown = time.Now()

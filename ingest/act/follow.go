@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/stintd/stint/ingest/client"
@@ -57,6 +58,10 @@ func (a *actor) begin() error {
 	if err != nil {
 		return err
 	}
+	told, err := a.told(ctx)
+	if err != nil {
+		return err
+	}
 	lost := false
 	a.do(func() { lost = a.led.cycle > cycle || other(last, a.led.cycle, a.led.version) })
 	if lost {
@@ -67,6 +72,8 @@ func (a *actor) begin() error {
 	}
 	a.do(func() {
 		a.held, a.since, a.begun, a.dirty = holdings(rows), cycle, true, true
+		maps.Copy(told, a.demand.accepted)
+		a.demand.accepted = told
 		a.progress(last, cycle)
 	})
 	return nil
@@ -80,7 +87,8 @@ func (a *actor) restore(ctx context.Context) error {
 	units := map[place]int64{}
 	a.do(func() {
 		a.begun, hosts = false, a.list.Hosts
-		if demand, _ = a.wants(); demand == nil {
+		var whole bool
+		if demand, whole = a.wants(); !whole {
 			demand = a.list.Demand
 		}
 		for _, rows := range a.running {

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +133,7 @@ const refusedAgain = time.Minute
 // demandState is what the service was told is wanted.
 type demandState struct {
 	pushed   []byte                    // the table that it accepted last
+	whole    bool                      // that is all that is wanted
 	wanted   map[subKey]int64          // units in it, less what was done since
 	accepted map[subKey]map[string]any // its rows
 	refused  map[string]string         // rows that it refuses, as JSON, with the reason
@@ -143,8 +146,8 @@ type demandState struct {
 
 // wants are the rows of the last list as they are pushed. Rows that the service refused are replaced by their last good
 // version, if there is one. No sub-allocation wants fewer units than the ledger has of it: the service would choose
-// others to release, which run, and grant their room at once. whole is false where such a row is not known: the list
-// lacks it, and an earlier process pushed it.
+// others to release, which run, and grant their room at once. whole is false where of such a sub-allocation no good row
+// is known: it is left out, and the service keeps the row that it has.
 func (a *actor) wants() (rows []map[string]any, whole bool) {
 	d, live := &a.demand, map[subKey]int64{}
 	for _, e := range a.led.units {
@@ -154,16 +157,10 @@ func (a *actor) wants() (rows []map[string]any, whole bool) {
 	}
 	rows = []map[string]any{}
 	for _, row := range a.list.Demand {
-		k, n := rowKey(row)
-		text, _ := json.Marshal(row) // it was decoded
-		if _, bad := d.refused[string(text)]; bad {
-			if row = d.accepted[k]; row == nil {
-				continue
-			}
-		}
-		if n < live[k] {
-			row = maps.Clone(row)
-			row["units"] = json.Number(strconv.FormatInt(live[k], 10))
+		k, _ := rowKey(row)
+		row = d.good(atLeast(row, live[k]), atLeast(d.accepted[k], live[k]))
+		if row == nil {
+			continue
 		}
 		rows = append(rows, row)
 		delete(live, k)
@@ -172,13 +169,61 @@ func (a *actor) wants() (rows []map[string]any, whole bool) {
 		return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.allocation, b.allocation),
 			cmp.Compare(a.sub, b.sub))
 	}) {
-		row := d.accepted[k]
-		if row == nil {
-			return nil, false
+		if row := d.good(atLeast(d.accepted[k], live[k])); row != nil {
+			rows = append(rows, row)
+			delete(live, k)
 		}
-		rows = append(rows, row)
 	}
-	return rows, true
+	return rows, len(live) == 0
+}
+
+// good is the first of some rows of demand that the service does not refuse; nil: there is none.
+func (d *demandState) good(rows ...map[string]any) map[string]any {
+	for _, row := range rows {
+		text, _ := json.Marshal(row) // it was decoded
+		if _, bad := d.refused[string(text)]; row != nil && !bad {
+			return row
+		}
+	}
+	return nil
+}
+
+// atLeast is a row of demand, or nil, that wants no fewer units than that.
+func atLeast(row map[string]any, units int64) map[string]any {
+	if _, n := rowKey(row); n >= units || row == nil {
+		return row
+	}
+	row = maps.Clone(row)
+	row["units"] = json.Number(strconv.FormatInt(units, 10))
+	return row
+}
+
+// told are the rows of demand that the service has, perhaps from an earlier process.
+func (a *actor) told(ctx context.Context) (map[subKey]map[string]any, error) {
+	told := map[subKey]map[string]any{}
+	text, err := a.c.Get(ctx, "/v1/demand/"+url.PathEscape(a.o.Source), nil, "application/json")
+	if client.Is(err, "no-source") || client.Is(err, "no-cycle") {
+		return told, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rows []map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&rows); err != nil {
+		return nil, fmt.Errorf("the demand of source %s: %w", a.o.Source, err)
+	}
+	for _, row := range rows {
+		row["units"] = row["wanted"]
+		for _, name := range []string{"source", "wanted", "held"} {
+			delete(row, name)
+		}
+		maps.DeleteFunc(row, func(_ string, v any) bool { return v == nil })
+		k, _ := rowKey(row)
+		told[k] = row
+	}
+	return told, nil
 }
 
 // pushes tells the service what is wanted, and which hosts there are, where that changed. It waits for ended units to
@@ -209,17 +254,27 @@ func (a *actor) pushes() {
 	}
 	rows, whole := a.wants()
 	body, err := json.Marshal(rows)
-	if err != nil || !whole || string(body) == string(a.demand.pushed) {
+	if err != nil || whole == a.demand.whole && string(body) == string(a.demand.pushed) {
 		return
 	}
+	tell := a.c.PutDemand
+	if !whole {
+		tell = a.c.ChangeDemand
+	}
 	a.push("demand", func(ctx context.Context) error {
-		_, err := a.c.PutDemand(ctx, a.o.Source, client.Bytes(body, "application/json"),
+		_, err := tell(ctx, a.o.Source, client.Bytes(body, "application/json"),
 			client.Options{AllowShrink: a.o.AllowShrink})
 		return a.refuse(err, rows)
 	}, func() {
-		a.demand.pushed = body
-		clear(a.demand.wanted)
-		clear(a.demand.accepted)
+		a.demand.pushed, a.demand.whole = body, whole
+		if whole {
+			clear(a.demand.wanted)
+			clear(a.demand.accepted)
+		}
+		for _, row := range rows {
+			k, _ := rowKey(row)
+			delete(a.demand.wanted, k)
+		}
 		for _, row := range rows {
 			k, n := rowKey(row)
 			a.demand.wanted[k] += n
@@ -230,31 +285,33 @@ func (a *actor) pushes() {
 
 // refuse notes which rows of demand the service refuses, so that the others can go without them.
 func (a *actor) refuse(err error, rows []map[string]any) error {
+	a.do(func() { a.refused(rows, err) })
+	return err
+}
+
+func (a *actor) refused(rows []map[string]any, err error) {
 	var p *client.Problem
 	if !errors.As(err, &p) || p.Status != 422 {
-		return err
+		return
 	}
-	a.do(func() {
-		for _, bad := range p.Rows {
-			if bad.Row < 1 || bad.Row > len(rows) {
-				continue
-			}
-			if a.demand.refused == nil {
-				a.demand.refused = map[string]string{}
-			}
-			row := rows[bad.Row-1]
-			text, _ := json.Marshal(row) // it was encoded before
-			a.demand.refused[string(text)] = bad.Reason
-			k, _ := rowKey(row)
-			if was, _ := json.Marshal(a.demand.accepted[k]); string(was) == string(text) {
-				delete(a.demand.accepted, k)
-			}
-			a.m.refused.Inc()
-			a.log.Error("the service refuses a row of demand; the others are pushed without it", "consumer", k.consumer,
-				"allocation", k.allocation, "sub", k.sub, "column", bad.Column, "value", bad.Value, "error", bad.Reason)
+	for _, bad := range p.Rows {
+		if bad.Row < 1 || bad.Row > len(rows) {
+			continue
 		}
-	})
-	return err
+		if a.demand.refused == nil {
+			a.demand.refused = map[string]string{}
+		}
+		row := rows[bad.Row-1]
+		text, _ := json.Marshal(row) // it was encoded before
+		a.demand.refused[string(text)] = bad.Reason
+		k, _ := rowKey(row)
+		if was, _ := json.Marshal(a.demand.accepted[k]); string(was) == string(text) {
+			delete(a.demand.accepted, k)
+		}
+		a.m.refused.Inc()
+		a.log.Error("the service refuses a row of demand; the others are pushed without it", "consumer", k.consumer,
+			"allocation", k.allocation, "sub", k.sub, "column", bad.Column, "value", bad.Value, "error", bad.Reason)
+	}
 }
 
 // push makes a call that tells the service something, and notes that it was taken.

@@ -220,7 +220,7 @@ func (a *actor) absent(e *entry, needed int, lowered map[subKey]int64) bool {
 	}
 	e.State = ended
 	if e.stopped && !e.acked.IsZero() && !e.due.IsZero() {
-		a.m.lag.WithLabelValues("stop").Observe(max(0, e.acked.Sub(e.due).Seconds()))
+		a.effect("stop", e.acked.Sub(e.due))
 	}
 	return true
 }

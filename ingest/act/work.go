@@ -92,7 +92,7 @@ func (a *actor) startEnded(key workKey, w *attempt, entries []*entry, failed Fai
 			if e.State == granted {
 				e.State = started
 				r.Units = append(r.Units, e)
-				a.m.lag.WithLabelValues("start").Observe(max(0, now.Sub(e.decided).Seconds()))
+				a.effect("start", now.Sub(e.decided))
 			}
 			continue
 		}
@@ -191,6 +191,7 @@ func (e *entry) mayStop(listed time.Time) bool {
 // late counts a unit that runs past its deadline.
 func (a *actor) late(e *entry) {
 	e.late = true
+	a.lates++
 	a.m.late.Inc()
 	a.log.Error("a unit runs past its deadline", append(unitAttrs(&e.Unit), "deadline", *e.Deadline)...)
 }

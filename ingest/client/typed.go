@@ -84,6 +84,30 @@ func (c *Client) ChangeDemandRows(ctx context.Context, source string, rows []Dem
 	return c.ChangeDemand(ctx, source, b, o)
 }
 
+// ActorReport are the figures of an actor, which puts the decisions on a source's demand in force.
+type ActorReport struct {
+	Running    int64     `json:"running"`          // units in its last list of the cluster
+	NotRunning int64     `json:"held_not_running"` // units that the service holds and that do not run
+	NotHeld    int64     `json:"running_not_held"`
+	LagP50     *float64  `json:"lag_p50"` // seconds from a decision to its effect; nil: none took effect
+	LagP99     *float64  `json:"lag_p99"`
+	Effects    int64     `json:"effects"` // starts and stops that these are of
+	Late       int64     `json:"late"`    // units that ran past their deadlines, since it began
+	Began      time.Time `json:"began"`   // by the service's clock
+	Listed     time.Time `json:"listed"`  // when its last list of the cluster began
+}
+
+// PutActor tells the service the figures of the actor of a source.
+func (c *Client) PutActor(ctx context.Context, source string, r ActorReport) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = c.whole(ctx, "PUT", "/v1/actors/"+url.PathEscape(source), nil, "application/json",
+		Bytes(b, "application/json"))
+	return err
+}
+
 func jsonRows[T any](rows []T) (Body, error) {
 	if rows == nil {
 		rows = []T{}

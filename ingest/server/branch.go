@@ -27,7 +27,7 @@ const (
 var readings = map[string]reading{
 	"PUT /v1/hosts": change, "PATCH /v1/hosts": change, "PUT /v1/plan": change, "PUT /v1/demand/{source}": change,
 	"PATCH /v1/demand/{source}": change, "DELETE /v1/demand/{source}": change, "PUT /v1/running/{source}": change,
-	"POST /v1/releases": change, "POST /v1/cycles": change,
+	"POST /v1/releases": change, "POST /v1/cycles": change, "PUT /v1/actors/{source}": change,
 
 	// Who administers a part of the policy puts the whole file, and rules are no secret. Sums over the cluster are the
 	// root's figures, which is above all.
@@ -39,7 +39,7 @@ var readings = map[string]reading{
 	"POST /v1/plan/check": part, "POST /v1/whatif": part, "POST /v1/simulate": part, "GET /v1/explain/{path}": part,
 	"GET /v1/cycles/{cycle}/{table}": part, "GET /v1/consumers": part, "GET /v1/consumers/{path}": part,
 	"GET /v1/changes": part, "GET /v1/holdings": part, "GET /v1/loans": part, "GET /v1/demand/{source}": part,
-	"GET /v1/sources": part,
+	"GET /v1/sources": part, "GET /v1/actors": part,
 
 	"GET /metrics": nothing,
 }
@@ -97,7 +97,7 @@ var cuts = map[string]cut{
 	"loans":    {by: []string{"lender", "borrower"}}, "sub_allocations": {by: []string{"consumer"}},
 
 	"cycles": {all: true}, "hosts": {all: true}, "attributes": {all: true}, "plans": {all: true},
-	"curve": {all: true}, "sources": {all: true}, // the call saw to it
+	"curve": {all: true}, "sources": {all: true}, "actors": {all: true}, // the calls saw to it
 }
 
 // takers are the columns that name for what something is taken back; they have no value where that is not of the

@@ -117,6 +117,7 @@ func TestBranch(t *testing.T) {
 		"/v1/demand/secret-feed":                 "",
 		"/v1/demand/day-feed":                    "mine-var",
 		"/v1/sources":                            "day-feed",
+		"/v1/actors":                             "",
 		"/v1/consumers":                          "/Risk/Day",
 		"/v1/consumers/Risk":                     "/Risk",
 		"/v1/consumers/Risk/Day":                 "/Risk/Day",

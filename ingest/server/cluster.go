@@ -266,7 +266,7 @@ func (s *Server) elsewhere(r *route) bool {
 	if s.far {
 		return r.engine
 	}
-	if s.member() == nil || !r.writes() {
+	if s.member() == nil || !r.writes() && r.path != actorsPath {
 		return false
 	}
 	e := s.engine.Load()

@@ -186,6 +186,13 @@ func (d *describing) body(kind string, example json.RawMessage) object {
 		}
 		return object{"application/json": is}
 	}
+	if kind == "actor" {
+		is := object{"schema": d.b.of(reflect.TypeFor[actorReport]())}
+		if example != nil {
+			is["example"] = example
+		}
+		return object{"application/json": is}
+	}
 	columns := object{"type": "object", "additionalProperties": object{"type": "array", "items": object{}},
 		"description": "columns"}
 	rows := object{"type": "array", "items": d.inputRow(kind), "description": "rows"}

@@ -173,6 +173,9 @@ var exampleCalls = []struct{ id, method, path, body string }{
 	{"getLoans", "GET", "/v1/loans", ""},
 	{"getDemand", "GET", "/v1/demand/feed", ""},
 	{"getSources", "GET", "/v1/sources", ""},
+	{"putActor", "PUT", "/v1/actors/feed", `{"running":10,"held_not_running":1,"running_not_held":0,"lag_p50":0.4,` +
+		`"lag_p99":1.5,"effects":128,"late":0,"began":"2026-01-05T08:00:00Z","listed":"2026-01-05T08:00:00Z"}`},
+	{"getActors", "GET", "/v1/actors", ""},
 	{"getRevisions", "GET", "/v1/plan/revisions", ""},
 	{"getHealth", "GET", "/healthz", ""},
 	{"getReady", "GET", "/readyz", ""},

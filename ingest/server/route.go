@@ -52,6 +52,8 @@ var routes = []*route{
 	{"/v1/loans", "GET", "/v1/loans", RoleReader, false, true, true, true, (*Server).getLoans},
 	{"/v1/demand/{source}", "GET", "/v1/demand/", RoleReader, false, true, false, false, (*Server).getDemand},
 	{"/v1/sources", "GET", "/v1/sources", RoleReader, false, true, false, false, (*Server).getSources},
+	{actorsPath + "/{source}", "PUT", actorsPath + "/", RoleSubmitter, false, true, false, false, (*Server).putActor},
+	{actorsPath, "GET", actorsPath, RoleReader, false, true, false, false, (*Server).getActors},
 	{"/v1/plan/revisions", "GET", "/v1/plan/revisions", RoleReader, false, true, false, true, (*Server).getRevisions},
 	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, false, true, false, true,
 		(*Server).getRevisions},

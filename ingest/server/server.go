@@ -123,6 +123,7 @@ type Server struct {
 	hosts   atomic.Pointer[[]string] // that are allowed
 	http    *fasthttp.Server
 	history history
+	actors  actors
 	audit   *auditor // nil: calls are not noted
 	now     made
 

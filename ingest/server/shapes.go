@@ -20,7 +20,7 @@ type shapes struct {
 }
 
 // instantNames are the keys of texts that are instants.
-var instantNames = []string{"now", "until", "issued", "deadline", "earliest", "latest"}
+var instantNames = []string{"now", "until", "issued", "deadline", "earliest", "latest", "began", "listed", "seen"}
 
 // wordsOf are the fields that have one of few words, by type and key.
 var wordsOf = map[string][]string{
@@ -140,7 +140,7 @@ var rowNames = map[string]string{
 	"plans": "PolicyRevision", "inputs": "Input", "holdings": "Holding", "hosts": "HostCapacity", "owners": "Owner",
 	"loans": "Loan", "sub_allocations": "SubAllocation", "attributes": "Attribute", "changes": "Change",
 	"held": "HeldUnits", "holding_sums": "HoldingSum", "host_figures": "Host", "host_sums": "HostSum",
-	"requests": "Request", "sources": "Source", "curve": "CurvePoint",
+	"requests": "Request", "sources": "Source", "actors": "Actor", "curve": "CurvePoint",
 }
 
 // decisionTables are the tables of a cycle, each with a path of its own.
@@ -189,7 +189,7 @@ func layouts() map[string]*decision.Table {
 	}
 	tables := map[string]*decision.Table{
 		"changes": engine.NoChanges(), "held": &v.Holdings.Table, "requests": v.Standing.Requests(),
-		"host_figures": v.Standing.Hosts(), "loans": v.Standing.Loans(), "sources": sourcesTable(nil),
+		"host_figures": v.Standing.Hosts(), "loans": v.Standing.Loans(), "sources": sourcesTable(nil), "actors": actorsTable(nil, nil),
 		"curve": curveTable(nil), "host_sums": hostsBy(v.Standing.Hosts(), []string{"plan", "group", "state"}),
 		"holding_sums": sumBy(&v.Holdings.Table, nil, groupings["consumer"], nil).table("holdings",
 			groupings["consumer"], "leaving"),

@@ -3,6 +3,7 @@ package conform
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -122,7 +123,12 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, last)
 	case strings.HasPrefix(call, "GET /v1/demand/"):
-		answer(w, s.demand)
+		told := make([]map[string]any, len(s.demand))
+		for i, row := range s.demand {
+			told[i] = maps.Clone(row)
+			told[i]["wanted"] = row["units"]
+		}
+		answer(w, told)
 	case strings.HasPrefix(call, "PUT /v1/demand/"):
 		s.demand = nil
 		s.take(w, r, &s.demand, func() {})
