@@ -103,8 +103,10 @@ func (c *actConfig) act(ctx context.Context, stderr io.Writer) error {
 		go func() { _ = web.Serve(ln) }() // ends with Close
 		defer web.Close()
 	}
+	hooks := c.commands()
+	defer hooks.Close()
 	log.Info("acting", "server", c.Server, "source", c.Source, "ledger", c.Ledger, "listen", c.Listen)
-	return act.Run(ctx, service, c.commands(), act.Options{
+	return act.Run(ctx, service, hooks, act.Options{
 		Source: c.Source, Ledger: c.Ledger, Every: time.Duration(c.Every), Notice: time.Duration(c.Notice),
 		Force: time.Duration(c.Force), Parallel: c.Parallel, Hosts: c.Hosts, AllowShrink: c.AllowShrink,
 		KeepOrphans: c.Orphans == "report", Log: log, Metrics: figures,
@@ -129,6 +131,7 @@ func (c *actConfig) conformance(ctx context.Context, stdout, stderr io.Writer) e
 	}
 	hooks := &conform.Commands{Commands: *c.commands(), SubmitCommand: t.Submit.command(),
 		CancelCommand: t.Cancel.command()}
+	defer hooks.Close()
 	checks, err := conform.Run(ctx, hooks, conform.Options{
 		Consumer: t.Consumer, Folder: filepath.Join(folder, "ledgers"),
 		Within: time.Duration(t.Within), Grace: time.Duration(t.Grace),

@@ -59,6 +59,7 @@ type actConfig struct {
 type actHook struct {
 	Command []string `yaml:"command"`
 	Timeout duration `yaml:"timeout"`
+	Keep    bool     `yaml:"keep"`
 }
 
 const hookTimeout = time.Minute // of hooks that have none
@@ -68,7 +69,11 @@ func (h actHook) command() act.Command {
 	if timeout == 0 {
 		timeout = hookTimeout
 	}
-	return act.Command{Args: h.Command, Timeout: timeout}
+	c := act.Command{Args: h.Command, Timeout: timeout}
+	if h.Keep {
+		c.Kept = new(act.Kept)
+	}
+	return c
 }
 
 // loadActConfig reads a configuration file on top of the defaults. The hooks have no defaults.

@@ -182,25 +182,24 @@ def submit(work):
     return work
 
 
-def main():
-    asked = json.load(sys.stdin)
+def answer(asked):
     action = asked["action"]
     if action == "list":
-        answer = list_()
-    elif action == "submit":
-        answer = submit(asked["work"])
-    elif action == "cancel":
+        return list_()
+    if action == "submit":
+        return submit(asked["work"])
+    if action == "cancel":
         slurm("scancel", asked["work"]["allocation"])
-        answer = {}
-    else:
-        units = asked["units"]
-        why = start(units) if action == "start" else stop(units)
-        answer = {"failed": {u["id"]: why for u in units}} if why else {}
-    json.dump(answer, sys.stdout)
+        return {}
+    units = asked["units"]
+    why = start(units) if action == "start" else stop(units)
+    return {"failed": {u["id"]: why for u in units}} if why else {}
 
 
 if __name__ == "__main__":
     try:
-        main()
+        for line in sys.stdin:  # one, or with `keep: true` one for each call
+            asked = json.loads(line)
+            print(json.dumps({**answer(asked), "call": asked.get("call")}), flush=True)
     except Exception as error:  # one line for the actor's log
         sys.exit(f"{type(error).__name__}: {error}")

@@ -64,12 +64,23 @@ type Hooks interface {
 type Command struct {
 	Args    []string
 	Timeout time.Duration
+	Kept    *Kept // nil: it is started for each call
 }
 
-// Commands are hooks as programs: JSON on standard input, one JSON object on standard output, exit code 0.
+// Commands are hooks as programs: JSON on standard input, one JSON object on standard output, exit code 0. Kept programs
+// do the same line by line.
 type Commands struct {
 	ListCommand, StartCommand, StopCommand Command
 	Dir                                    string // where they run
+}
+
+// Close ends programs that are kept.
+func (c *Commands) Close() {
+	for _, one := range []*Command{&c.ListCommand, &c.StartCommand, &c.StopCommand} {
+		if one.Kept != nil {
+			one.Kept.Close()
+		}
+	}
 }
 
 // request is what a program reads on standard input.
@@ -120,7 +131,11 @@ func (c *Command) Call(ctx context.Context, dir string, value, answer any) error
 	if err != nil {
 		return err
 	}
-	text, err := c.run(ctx, dir, input)
+	run := c.run
+	if c.Kept != nil {
+		run = c.ask
+	}
+	text, err := run(ctx, dir, input)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,11 @@ import { num, stamp } from "./text.js";
 import { Now } from "./now.js";
 import { Panel } from "./why.js";
 
-const names = { now: "Now", time: "Time", plan: "Plan", loans: "Loans", hosts: "Hosts" };
+const names = { now: "Now", time: "Time", plan: "Plan", loans: "Loans", hosts: "Hosts", actors: "Actors" };
 
 // loaded are the views that are loaded when they are first looked at.
 const loaded = new Map([["now", Now]]);
-const parts = { time: ["./time.js", "Time"], plan: ["./plan.js", "Plan"], loans: ["./loans.js", "Loans"], hosts: ["./hosts.js", "Hosts"] };
+const parts = { time: ["./time.js", "Time"], plan: ["./plan.js", "Plan"], loans: ["./loans.js", "Loans"], hosts: ["./hosts.js", "Hosts"], actors: ["./actors.js", "Actors"] };
 
 // curves loads what draws curves, which is a script of its own with a sheet of its own.
 const curves = () => Promise.all([
@@ -57,7 +57,7 @@ const App = () => {
         ${broken
           ? html`<p class="fault" role="alert">This view cannot be shown: ${String(broken.message || broken)} <button type="button" onClick=${mend}>try again</button></p>`
           : !View ? html`<${Empty}>loading …</${Empty}>`
-          : r.view === "plan" ? html`<${View} />`
+          : r.view === "plan" || r.view === "actors" ? html`<${View} />`
           : s.data && plan ? html`<${View} data=${s.data} plan=${plan} />`
           : s.data ? html`<${Empty}>There is no consumer in any plan. The policy decides that: see <a href=${link({ view: "plan" })}>Plan</a>.</${Empty}>`
           : html`<${Waiting} />`}
@@ -85,7 +85,7 @@ const Head = ({ plans, plan }) => {
   const live = r.cycle === null;
   return html`<header class="top">
     <a class="brand" href=${link({ view: "now", focus: null, why: null, figure: null })}>stint</a>
-    <nav aria-label="Views"><ul>${views.map((v) => html`<li><a href=${link({ view: v })} aria-current=${r.view === v ? "page" : undefined}>${names[v]}</a></li>`)}</ul></nav>
+    <nav aria-label="Views"><ul>${views.filter((v) => v !== "actors" || !s.logAlone).map((v) => html`<li><a href=${link({ view: v })} aria-current=${r.view === v ? "page" : undefined}>${names[v]}</a></li>`)}</ul></nav>
     <span class="spread"></span>
     ${s.divisions.length > 1 && html`<label class="pick">division <select onChange=${(e) => go({ ...elsewhere, division: e.target.value })}>
       ${s.divisions.map((d) => html`<option value=${d} selected=${d === s.division}>${d}</option>`)}</select></label>`}

@@ -43,7 +43,7 @@ export function useStore() {
 }
 
 // Views are those of the page, by their word in the URL.
-export const views = ["now", "time", "plan", "loans", "hosts"];
+export const views = ["now", "time", "plan", "loans", "hosts", "actors"];
 
 let read = { hash: null };
 

@@ -561,3 +561,43 @@ func TestForeign(t *testing.T) {
 		}
 	}
 }
+
+// TestActors shows an actor that does what is decided, one in drift, one that fell silent, and a source without one.
+func TestActors(t *testing.T) {
+	need(t)
+	s := editing(t, "")
+	s.fill(1)
+	b := open(t, s, "#/actors")
+	b.see("p", `No actor has reported since the service began: who starts and stops the work of 1 source is not known`)
+	b.see("tbody tr", `feed\s+no report\s+[0-9,]+\s+–\s+–\s+–\s+–\s+–\s+–\s+not since the service began`)
+	now := time.Now().UTC()
+	report := func(source, fields string, listed time.Time) {
+		t.Helper()
+		s.do("PUT", "/v1/actors/"+source, fmt.Appendf(nil, `{%s,"began":%q,"listed":%q}`, fields,
+			now.Add(-time.Hour).Format(time.RFC3339), listed.Format(time.RFC3339)), "Content-Type", "application/json")
+	}
+	const good = `"running":60,"held_not_running":0,"running_not_held":0,"lag_p50":0.3,"lag_p99":1.25,"effects":812,"late":0`
+	report("feed", good, now)
+	report("gone", good, now.Add(-time.Hour))
+	report("night", strings.Replace(good, `"running_not_held":0`, `"running_not_held":2`, 1), now)
+	report("new", `"running":0,"held_not_running":0,"running_not_held":0,"lag_p50":null,"lag_p99":null,"effects":0,"late":0`, now)
+	b.see("p", `4 actors: 2 units in drift\.`)
+	b.see("tbody tr", `feed\s+in force\s+[0-9,]+\s+60\s+0\s+0\s+0\.30 s\s+1\.25 s\s+0\s+`)
+	b.see("tbody tr", `gone\s+no list\s+0`)
+	b.see("tbody tr", `new\s+in force\s+0\s+0\s+0\s+0\s+–\s+–\s+0`)
+	b.see("tbody tr .tag.bad", `drift`)
+	for _, look := range []Look{{Width: 1280, Height: 900}, {Width: 1280, Height: 900, Dark: true},
+		{Width: 400, Height: 800}, {Width: 400, Height: 800, Dark: true}} {
+		b.as(look)
+		b.accessible(fmt.Sprintf("%+v", look))
+		if wide := b.js(`() => document.documentElement.scrollWidth > innerWidth ? "wide" : ""`); wide != "" {
+			t.Errorf("%+v: wider than the page", look)
+		}
+		if dir := os.Getenv("STINT_LOOKS"); dir != "" {
+			write(t, filepath.Join(dir, fmt.Sprintf("actors-%d-%v.png", look.Width, look.Dark)), string(b.picture()))
+		}
+	}
+	b = open(t, serve(t, "--log", day(t)), "")
+	b.see("nav a", `Loans`)
+	b.gone("nav a", `Actors`)
+}
