@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -105,6 +106,7 @@ func (c *actConfig) act(ctx context.Context, stderr io.Writer) error {
 	}
 	hooks := c.commands()
 	defer hooks.Close()
+	hooks.Warm(c.Parallel + 1)
 	log.Info("acting", "server", c.Server, "source", c.Source, "ledger", c.Ledger, "listen", c.Listen)
 	return act.Run(ctx, service, hooks, act.Options{
 		Source: c.Source, Ledger: c.Ledger, Every: time.Duration(c.Every), Notice: time.Duration(c.Notice),
@@ -113,9 +115,21 @@ func (c *actConfig) act(ctx context.Context, stderr io.Writer) error {
 	})
 }
 
+// commands are the hooks. Those of one command that is kept share its programs.
 func (c *actConfig) commands() *act.Commands {
-	return &act.Commands{ListCommand: c.Hooks.List.command(), StartCommand: c.Hooks.Start.command(),
-		StopCommand: c.Hooks.Stop.command(), Dir: c.folder}
+	shared := map[string]*act.Kept{}
+	hook := func(h actHook) act.Command {
+		one, key := h.command(), strings.Join(h.Command, "\x00")
+		if h.Keep && shared[key] == nil {
+			shared[key] = new(act.Kept)
+		}
+		if h.Keep {
+			one.Kept = shared[key]
+		}
+		return one
+	}
+	return &act.Commands{ListCommand: hook(c.Hooks.List), StartCommand: hook(c.Hooks.Start),
+		StopCommand: hook(c.Hooks.Stop), Dir: c.folder}
 }
 
 // conformance runs the suite and prints its checks.

@@ -69,11 +69,7 @@ func (h actHook) command() act.Command {
 	if timeout == 0 {
 		timeout = hookTimeout
 	}
-	c := act.Command{Args: h.Command, Timeout: timeout}
-	if h.Keep {
-		c.Kept = new(act.Kept)
-	}
-	return c
+	return act.Command{Args: h.Command, Timeout: timeout}
 }
 
 // loadActConfig reads a configuration file on top of the defaults. The hooks have no defaults.

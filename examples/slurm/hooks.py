@@ -71,7 +71,23 @@ def jobs():
 
 
 def job(name):
-    """One job, or None when Slurm does not know it any more. squeue --json of Slurm 22.05 heeds no --jobs."""
+    """One job, or None when Slurm does not know it any more.
+
+    squeue --json of Slurm 22.05 heeds no --jobs, and scontrol has no JSON, but tells of one job in a tenth of the time.
+    A job whose own words (name, folder) look like fields is looked for among all."""
+    try:
+        text = slurm("scontrol", "show", "job", "-o", name)
+    except RuntimeError as error:
+        if "Invalid job id" in str(error):
+            return None
+        raise
+    is_ = {key: re.findall(rf"\b{key}=(\S*)", text) for key in ("JobState", "Priority", "NumNodes", "AdminComment")}
+    least, _, most = (is_["NumNodes"] or ["?"])[0].partition("-")
+    plain = all(len(values) == 1 or key == "AdminComment" and not values for key, values in is_.items())
+    if plain and least.isdigit() and most in ("", least):
+        j = Job({"job_id": name, "job_state": is_["JobState"][0], "priority": int(is_["Priority"][0]), "account": "",
+                 "node_count": int(least), "tres_req_str": "", "admin_comment": "".join(is_["AdminComment"])})
+        return None if j.over() else j
     return next((j for j in jobs() if j.id == name and not j.over()), None)
 
 
@@ -192,7 +208,10 @@ def answer(asked):
         slurm("scancel", asked["work"]["allocation"])
         return {}
     units = asked["units"]
-    why = start(units) if action == "start" else stop(units)
+    try:
+        why = start(units) if action == "start" else stop(units)
+    except RuntimeError as error:  # Slurm's refusal; the actor tries again
+        why = str(error)
     return {"failed": {u["id"]: why for u in units}} if why else {}
 
 

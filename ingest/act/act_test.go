@@ -27,7 +27,7 @@ stint: 1
 interval: 100ms
 dimensions: [ncpus]
 resource_groups: [{name: All, select: "select(ncpus > 0)"}]
-consumers: [{path: /Owner, rank: 1}, {path: /Borrower, rank: 2, reclaim_grace: 2s}]
+consumers: [{path: /Owner, rank: 1}, {path: /Borrower, rank: 2, reclaim_grace: 15s}]
 md_plans:
   - name: grid
     release: confirmed
@@ -41,6 +41,7 @@ type service struct {
 	t      *testing.T
 	dir    string
 	addr   string
+	ahead  time.Duration // of its clock
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -62,7 +63,8 @@ func (s *service) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel, s.ended = cancel, make(chan error, 1)
 	go func() {
-		s.ended <- server.Run(ctx, server.ServiceOptions{Dir: s.dir, Engine: engine.Options{}, Listener: ln})
+		s.ended <- server.Run(ctx, server.ServiceOptions{Dir: s.dir, Listener: ln, Engine: engine.Options{
+			Clock: func() int64 { return time.Now().Add(s.ahead).UnixMicro() }}})
 	}()
 }
 
@@ -73,9 +75,12 @@ func (s *service) stop() {
 	}
 }
 
-func serve(t *testing.T) (*service, *client.Client) {
+func serve(t *testing.T) (*service, *client.Client) { return serveAt(t, 0) }
+
+// serveAt is a service whose clock is ahead of this machine's.
+func serveAt(t *testing.T, ahead time.Duration) (*service, *client.Client) {
 	t.Helper()
-	s := &service{t: t, dir: t.TempDir(), addr: "127.0.0.1:0"}
+	s := &service{t: t, dir: t.TempDir(), addr: "127.0.0.1:0", ahead: ahead}
 	s.start()
 	t.Cleanup(s.stop)
 	c := &client.Client{Base: "http://" + s.addr}
@@ -99,13 +104,17 @@ type actor struct {
 }
 
 func run(t *testing.T, c *client.Client, h act.Hooks, ledger string) *actor {
+	return runAs(t, c, h, act.Options{Source: "feed", Ledger: ledger, Every: 200 * time.Millisecond,
+		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+}
+
+func runAs(t *testing.T, c *client.Client, h act.Hooks, o act.Options) *actor {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &actor{cancel: cancel, ended: make(chan error, 1), done: make(chan struct{}),
-		metrics: prometheus.NewRegistry()}
+		metrics: o.Metrics.(*prometheus.Registry)}
 	go func() {
 		defer close(a.done)
-		a.ended <- act.Run(ctx, c, h, act.Options{Source: "feed", Ledger: ledger, Every: 200 * time.Millisecond,
-			Metrics: a.metrics, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		a.ended <- act.Run(ctx, c, h, o)
 	}()
 	t.Cleanup(func() { cancel(); <-a.done })
 	return a

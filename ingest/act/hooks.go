@@ -74,7 +74,18 @@ type Commands struct {
 	Dir                                    string // where they run
 }
 
-// Close ends programs that are kept.
+// Warm starts kept programs before they are called.
+func (c *Commands) Warm(programs int) {
+	done := map[*Kept]bool{nil: true} // hooks may share their programs
+	for _, one := range []*Command{&c.ListCommand, &c.StartCommand, &c.StopCommand} {
+		if !done[one.Kept] {
+			one.Warm(c.Dir, programs)
+		}
+		done[one.Kept] = true
+	}
+}
+
+// Close ends kept programs.
 func (c *Commands) Close() {
 	for _, one := range []*Command{&c.ListCommand, &c.StartCommand, &c.StopCommand} {
 		if one.Kept != nil {

@@ -76,6 +76,16 @@ func (p *program) end() {
 	}()
 }
 
+// Warm starts idle programs of the command, for what takes long to start is late when it is first called. One that does
+// not start is told of by the first call.
+func (c *Command) Warm(dir string, programs int) {
+	for range programs {
+		if p, err := c.start(dir); err == nil {
+			c.Kept.give(p)
+		}
+	}
+}
+
 func (p *program) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
 func (c *Command) start(dir string) (*program, error) {

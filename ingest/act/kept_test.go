@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,12 @@ func TestKept(t *testing.T) {
 	}
 	const good = `n=0; while read line; do n=$((n+1)); echo "{\"pid\": \"$$\", \"call\": $n}"; done`
 	c := kept(good)
+	c.Warm("", 1)
+	warm := c.Kept.idle[0].cmd.Process.Pid
 	first, err := ask(c, 1)
+	if first != strconv.Itoa(warm) {
+		t.Error("another program than that which was warm:", first, warm)
+	}
 	for n := range 20 {
 		if pid, err := ask(c, n); err != nil || pid != first {
 			t.Fatal(pid, first, err)

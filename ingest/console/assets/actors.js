@@ -2,13 +2,16 @@
 
 import { html, useEffect, useState } from "./htm-preact-3.1.1.js";
 import * as api from "./api.js";
-import { Empty, When } from "./parts.js";
+import { Empty } from "./parts.js";
 import { useStore } from "./store.js";
-import { num, count } from "./text.js";
+import { num, count, relative, stamp } from "./text.js";
 
 const again = 5000; // ms; an actor reports as often
 const lateAfter = 30000; // ms without a report, after which an actor is taken for dead
 const slow = 2; // seconds from a decision to its effect
+
+// Ago is an instant as seen from another.
+const Ago = ({ ms, from }) => ms === null ? "–" : html`<time class="nowrap" datetime=${new Date(ms).toISOString()} title=${stamp(ms)}>${relative(Math.min(ms, from), from)}</time>`;
 
 const seconds = (n) => (n === null ? "–" : n.toFixed(n < 10 ? 2 : 0) + " s");
 
@@ -36,7 +39,7 @@ export const Actors = () => {
       <th class="n">not running</th><th class="n">not granted</th><th class="n">lag p50</th><th class="n">lag p99</th><th class="n">late</th><th>seen</th><th>cluster listed</th></tr></thead>
       <tbody>${list.map((a) => html`<${Row} ...${a} now=${now} />`)}</tbody></table></div>
     <p class="dim">Granted: units that the service holds for the source. Not running: granted and not in the cluster. Not granted: in the cluster and not granted.
-      Lag: from a decision to its effect, of the starts and stops of the last hour, 1,000 at most. Late: units that ran past their deadline since the actor began.</p>`}
+      Lag: from a decision to its effect, of the starts and stops of the last hour, 1,000 at most. Late: units that ran past their deadline since the actor began. Seen: the actor's last report since the service began.</p>`}
   </section>`;
 };
 
@@ -55,7 +58,7 @@ const Row = ({ of, fault: is, now }) => html`<tr><th scope="row"><bdi>${of("sour
   ${["granted", "running", "held_not_running", "running_not_held"].map((name) => html`<td class="n">${num(of(name))}</td>`)}
   <td class="n">${seconds(of("lag_p50"))}</td><td class="n" title=${of("effects") === null ? "" : "of " + count(of("effects"), "effect")}>${seconds(of("lag_p99"))}</td>
   <td class="n">${num(of("late"))}</td>
-  <td>${of("seen") === null ? "not since the service began" : html`<${When} ms=${of("seen")} from=${now} />`}</td><td><${When} ms=${of("listed")} from=${now} /></td></tr>`;
+  <td class="nowrap">${of("seen") === null ? "never" : html`<${Ago} ms=${of("seen")} from=${now} />`}</td><td><${Ago} ms=${of("listed")} from=${now} /></td></tr>`;
 
 // summary tells in a sentence how things stand.
 function summary(list) {

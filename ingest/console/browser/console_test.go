@@ -569,7 +569,7 @@ func TestActors(t *testing.T) {
 	s.fill(1)
 	b := open(t, s, "#/actors")
 	b.see("p", `No actor has reported since the service began: who starts and stops the work of 1 source is not known`)
-	b.see("tbody tr", `feed\s+no report\s+[0-9,]+\s+–\s+–\s+–\s+–\s+–\s+–\s+not since the service began`)
+	b.see("tbody tr", `feed\s+no report\s+[0-9,]+\s+–\s+–\s+–\s+–\s+–\s+–\s+never\s+–`)
 	now := time.Now().UTC()
 	report := func(source, fields string, listed time.Time) {
 		t.Helper()
@@ -577,12 +577,12 @@ func TestActors(t *testing.T) {
 			now.Add(-time.Hour).Format(time.RFC3339), listed.Format(time.RFC3339)), "Content-Type", "application/json")
 	}
 	const good = `"running":60,"held_not_running":0,"running_not_held":0,"lag_p50":0.3,"lag_p99":1.25,"effects":812,"late":0`
-	report("feed", good, now)
+	report("feed", strings.Replace(good, "60", "4847", 1), now)
 	report("gone", good, now.Add(-time.Hour))
 	report("night", strings.Replace(good, `"running_not_held":0`, `"running_not_held":2`, 1), now)
 	report("new", `"running":0,"held_not_running":0,"running_not_held":0,"lag_p50":null,"lag_p99":null,"effects":0,"late":0`, now)
 	b.see("p", `4 actors: 2 units in drift\.`)
-	b.see("tbody tr", `feed\s+in force\s+[0-9,]+\s+60\s+0\s+0\s+0\.30 s\s+1\.25 s\s+0\s+`)
+	b.see("tbody tr", `feed\s+in force\s+4,847\s+4,847\s+0\s+0\s+0\.30 s\s+1\.25 s\s+0\s+(now|\d+ s ago)`)
 	b.see("tbody tr", `gone\s+no list\s+0`)
 	b.see("tbody tr", `new\s+in force\s+0\s+0\s+0\s+0\s+–\s+–\s+0`)
 	b.see("tbody tr .tag.bad", `drift`)
