@@ -120,11 +120,9 @@ func (c *actConfig) commands() *act.Commands {
 	shared := map[string]*act.Kept{}
 	hook := func(h actHook) act.Command {
 		one, key := h.command(), strings.Join(h.Command, "\x00")
-		if h.Keep && shared[key] == nil {
-			shared[key] = new(act.Kept)
-		}
 		if h.Keep {
-			one.Kept = shared[key]
+			one.Kept = cmp.Or(shared[key], new(act.Kept))
+			shared[key] = one.Kept
 		}
 		return one
 	}

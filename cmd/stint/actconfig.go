@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -65,11 +66,7 @@ type actHook struct {
 const hookTimeout = time.Minute // of hooks that have none
 
 func (h actHook) command() act.Command {
-	timeout := time.Duration(h.Timeout)
-	if timeout == 0 {
-		timeout = hookTimeout
-	}
-	return act.Command{Args: h.Command, Timeout: timeout}
+	return act.Command{Args: h.Command, Timeout: cmp.Or(time.Duration(h.Timeout), hookTimeout)}
 }
 
 // loadActConfig reads a configuration file on top of the defaults. The hooks have no defaults.

@@ -160,7 +160,8 @@ func (b *badCase) begin(t *testing.T, c *client.Client) {
 		hooks.StartCommand, hooks.StopCommand = program(2*time.Second), program(2*time.Second)
 	}
 	b.actor = runAs(t, c, hooks, act.Options{Source: b.name, Ledger: filepath.Join(b.dir, "ledger"),
-		Every: 500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(b.log, nil)), Metrics: prometheus.NewRegistry()})
+		Every: 500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(b.log, nil)),
+		Metrics: prometheus.NewRegistry()})
 	t.Cleanup(func() { // what runs ends with the test
 		for _, pid := range b.pids(t) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
@@ -195,7 +196,8 @@ func (b *badCase) running(t *testing.T) (n int) {
 	return n
 }
 
-var unitNamed = regexp.MustCompile(`msg="(start|stop) failed; it is tried again".* units="u[0-9a-f]{16} on h[1-4]" error="?(.*)`)
+var unitNamed = regexp.MustCompile(
+	`msg="(start|stop) failed; it is tried again".* units="u[0-9a-f]{16} on h[1-4]" error="?(.*)`)
 
 // judge looks at what the hooks were asked, what ran, and what the log says.
 func (b *badCase) judge(t *testing.T) {

@@ -37,7 +37,8 @@ func TestRaisedRowRefused(t *testing.T) {
 	a.refused(rows, &client.Problem{Status: 422, Rows: []client.Bad{{Row: 1, Reason: "no requirement"}}})
 	for range 2 {
 		rows, whole = a.wants()
-		if got := fmt.Sprintf("%v %v %v %v", whole, len(rows), rows[0]["units"], rows[0]["requirement"]); got != "true 2 2 good" {
+		got := fmt.Sprintf("%v %v %v %v", whole, len(rows), rows[0]["units"], rows[0]["requirement"])
+		if got != "true 2 2 good" {
 			t.Error("after the refusal: ", got)
 		}
 	}

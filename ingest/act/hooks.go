@@ -67,8 +67,8 @@ type Command struct {
 	Kept    *Kept // nil: it is started for each call
 }
 
-// Commands are hooks as programs: JSON on standard input, one JSON object on standard output, exit code 0. Kept programs
-// do the same line by line.
+// Commands are hooks as programs: JSON on standard input, one JSON object on standard output, exit code 0. Programs
+// that are kept do the same line by line.
 type Commands struct {
 	ListCommand, StartCommand, StopCommand Command
 	Dir                                    string // where they run

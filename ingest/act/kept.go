@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Kept are the running programs of a command that is not started anew for each call: each reads a line and prints one,
-// until its standard input ends. As many run as calls overlap. A line has the number of the call, and so has its answer:
-// what a program says late, or unasked, is no answer to another call.
+// Kept are the running programs of a command that is not started for each call: each reads a line and prints one, until
+// its standard input ends. As many run as calls overlap. A line has the number of the call, and so has its answer: what
+// a program says late, or unasked, is no answer to another call.
 type Kept struct {
 	mu     sync.Mutex
 	idle   []*program
@@ -139,7 +139,7 @@ func (c *Command) ask(ctx context.Context, dir string, input []byte) ([]byte, er
 	case limited.Err() != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("%s: no answer within %s; it was killed", c.name(), c.Timeout)
 	case errors.Is(err, io.EOF) && ended == nil:
-		err = fmt.Errorf("it ended without a line: keep it only if it answers each line that it reads: %q", head(text))
+		err = fmt.Errorf("it ended without a line: keep it only if it answers each line: %q", head(text))
 	case errors.Is(err, io.EOF):
 		err = ended
 	case errors.Is(err, errOther):

@@ -189,8 +189,9 @@ func layouts() map[string]*decision.Table {
 	}
 	tables := map[string]*decision.Table{
 		"changes": engine.NoChanges(), "held": &v.Holdings.Table, "requests": v.Standing.Requests(),
-		"host_figures": v.Standing.Hosts(), "loans": v.Standing.Loans(), "sources": sourcesTable(nil), "actors": actorsTable(nil, nil),
-		"curve": curveTable(nil), "host_sums": hostsBy(v.Standing.Hosts(), []string{"plan", "group", "state"}),
+		"host_figures": v.Standing.Hosts(), "loans": v.Standing.Loans(), "sources": sourcesTable(nil),
+		"actors": actorsTable(nil, nil),
+		"curve":  curveTable(nil), "host_sums": hostsBy(v.Standing.Hosts(), []string{"plan", "group", "state"}),
 		"holding_sums": sumBy(&v.Holdings.Table, nil, groupings["consumer"], nil).table("holdings",
 			groupings["consumer"], "leaving"),
 		"holdings": tableOf(v.Last.Holdings.Schema().Table()), "hosts": tableOf(v.Last.Hosts.Schema().Table()),
