@@ -32,7 +32,8 @@ type bed struct {
 
 	mu       sync.Mutex
 	grants   map[string][]string // of an allocation: hosts granted in a cycle, sorted
-	reclaims map[string]int      // of an allocation: reclaims that came into effect
+	reclaims map[string]int      // of an allocation: cycles in which units were taken from it
+	causes   map[string]int64    // units released, by cause
 	figures  figures             // of actors that were killed
 	current  figures             // of the actor
 	load     load
@@ -69,7 +70,8 @@ func newBed(t *testing.T) *bed {
 	}
 	b := &bed{t: t, dir: t.TempDir(), stint: program, c: &client.Client{Base: service},
 		processes: map[string]*exec.Cmd{},
-		grants:    map[string][]string{}, reclaims: map[string]int{}, figures: figures{}, current: figures{}}
+		grants:    map[string][]string{}, reclaims: map[string]int{},
+		causes: map[string]int64{}, figures: figures{}, current: figures{}}
 	t.Setenv("SLURM_CONF", filepath.Join(b.dir, "slurm.conf"))
 	b.command("./bed.sh", b.dir, strconv.Itoa(bedNodes))
 	b.start("stint")
@@ -197,7 +199,11 @@ func (b *bed) follow(ctx context.Context) {
 			if c.Change == "grant" {
 				hosts[key] = append(hosts[key], c.Host)
 			}
-			if c.Change == "release" && c.Reclaim != 0 && !taken[key] {
+			if c.Change == "release" {
+				b.causes[c.Cause] += c.Units
+			}
+			given := c.Cause == "client" || c.Cause == "done"
+			if c.Change == "release" && (c.Reclaim != 0 || !given) && !taken[key] {
 				taken[key] = true
 				b.reclaims[c.Allocation]++
 			}

@@ -87,8 +87,9 @@ func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submit
 		}
 		nodes, cpus := 1+random.IntN(4), []int{4, 8, 16}[random.IntN(3)]
 		name := fmt.Sprintf("job-%d", i)
-		script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\nsleep %[3]d\n"+
-			"echo end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\n", name, log, 30+random.IntN(120))
+		script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\n"+
+			"sleep %[3]d || exit\necho end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\n", name, log,
+			30+random.IntN(120))
 		args := []string{"--parsable", "--hold", "--requeue", "-J", name, "-A", account, "-N", strconv.Itoa(nodes),
 			"--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5", "-o", "/dev/null", "-D", b.dir}
 		for {
@@ -237,6 +238,7 @@ func (b *bed) judge(log string, submitted map[string]string, lost int, most int6
 				f["stint_act_hook_errors_total"+labels])
 		}
 	}
+	b.t.Logf("units released by cause: %v", b.causes)
 	b.t.Logf("load of the machine: mean %.1f, most %.1f", b.load.mean(), b.load.most)
 	drift := b.current[`stint_act_drift_units{kind="held_not_running"}`] +
 		b.current[`stint_act_drift_units{kind="running_not_held"}`]
