@@ -86,9 +86,9 @@ func (s *syncText) String() string {
 	return s.b.String()
 }
 
-// TestBadPrograms has starts and stops hang, print garbage, fail before or after their work, and run twice, for services
-// whose clocks are ten minutes ahead and behind. Each is an error with the unit's name and is tried again after a pause.
-// No unit is lost, runs twice, or runs past its deadline.
+// TestBadPrograms has starts and stops hang, print garbage, fail before or after their work, and run twice, for
+// services whose clocks are ten minutes ahead and behind. Each is an error with the unit's name and is tried again
+// after a pause. No unit is lost, runs twice, or runs past its deadline.
 func TestBadPrograms(t *testing.T) {
 	_, c := serveAt(t, 10*time.Minute)
 	_, c2 := serveAt(t, -10*time.Minute)

@@ -113,7 +113,8 @@ func (p *program) quiet() bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ask has a kept program answer a call. One that ended while it was idle is replaced. One that failed is not used again.
+// ask has a kept program answer a call. One that ended while it was idle is replaced, and one that failed is not used
+// again.
 func (c *Command) ask(ctx context.Context, dir string, input []byte) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

@@ -43,7 +43,7 @@ func TestProcess(t *testing.T) {
 			StopCommand: program("hooks.py"), Dir: dir},
 		SubmitCommand: program("work.py"), CancelCommand: program("work.py"),
 	}, conform.Options{Consumer: "/Research", Folder: filepath.Join(dir, "ledgers"), Settle: time.Second,
-		Grace: 5 * time.Second})
+		Grace: 20 * time.Second}) // a Python takes seconds to start where the machine is busy
 	if err != nil {
 		t.Error(err)
 	}
