@@ -55,7 +55,8 @@ var mayImport = map[string][]string{
 	"export": {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow",
 		"github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
-	"export/verify": {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"export/verify": {"export", "core/column", "core/decision", "github.com/parquet-go/parquet-go",
+		"github.com/goccy/go-yaml"},
 	"datasets": {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go",
 		"github.com/goccy/go-yaml"},
 	"ingest/foreign": {"core/cluster", "core/cycle", "core/decision", "core/plan", "datasets",

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -8,22 +9,19 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 )
 
 // digestOf is the SHA-256 of what tables say, from docs/decisions.md, D-16, and the description at decision.Digest,
-// without its code: every value by itself, nothing packed ahead.
-func digestOf(tables []*decision.Table) string {
-	return hashOf(tables, func(table string, c *decision.Column) string {
-		if c.Name == "device" && !slices.ContainsFunc(c.Code, func(code int32) bool { return code != decision.Null }) {
-			return "" // no plan has devices
-		}
-		return nameIn(table, c.Name)
-	})
-}
+// without its code: every value by itself, nothing packed ahead. Which columns count the schemas say.
+func digestOf(tables []*decision.Table) string { return hashOf(tables, false) }
 
-// hashOf is that of the columns to which as gives a name.
-func hashOf(tables []*decision.Table, as func(table string, c *decision.Column) string) string {
+// contentOf is by which state tables are told from those written last: digestOf, and columns besides that are measured
+// and of which the table tells something.
+func contentOf(tables []*decision.Table) string { return hashOf(tables, true) }
+
+func hashOf(tables []*decision.Table, content bool) string {
 	d := hasher{sha256.New()}
 	for _, t := range tables {
 		d.text(t.Name)
@@ -31,11 +29,7 @@ func hashOf(tables []*decision.Table, as func(table string, c *decision.Column) 
 		var names []string
 		var columns []*decision.Column
 		for i := range t.Columns {
-			c := &t.Columns[i]
-			if t.Name == "plans" && (c.Name == "author" || c.Name == "message") { // count as not known
-				c = &decision.Column{Type: decision.Text, Code: slices.Repeat([]int32{decision.Null}, t.Rows)}
-			}
-			if name := as(t.Name, &t.Columns[i]); name != "" {
+			if c, name := counted(t, &t.Columns[i], content); c != nil {
 				names, columns = append(names, name), append(columns, c)
 			}
 		}
@@ -48,38 +42,32 @@ func hashOf(tables []*decision.Table, as func(table string, c *decision.Column) 
 	return hex.EncodeToString(d.Sum(nil))
 }
 
-// contentOf is by which state tables are told from those written last: digestOf, and the work lost besides where the
-// table tells of any (D-120), and what was used of budgets (D-162) and of pools lately (D-166).
-func contentOf(tables []*decision.Table) string {
-	return hashOf(tables, func(table string, c *decision.Column) string {
-		if c.Name == "unit_seconds_lost" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
-			return c.Name
-		}
-		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 &&
-			(c.Null == nil || slices.Contains(c.Null, false)) {
-			return c.Name
-		}
-		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 &&
-			(c.Null == nil || slices.Contains(c.Null, false)) {
-			return c.Name
-		}
-		return nameIn(table, c.Name)
-	})
-}
-
-// nameIn is a column's name in the first schema of the log, by which it counts; "" for columns that follow from others
-// (D-56).
-func nameIn(table, column string) string {
-	switch table + "." + column {
-	case "consumers.slot_limit", "amounts.share_limit":
-		return "limit"
-	case "consumers.parent", "consumers.depth", "consumers.leaf", "consumers.unit_seconds_lost",
-		"releases.unit_seconds_lost",
-		"consumers.budget", "consumers.budget_dimension", "consumers.budget_used",
-		"shares.decayed_usage", "shares.effective_ratio":
-		return ""
+// counted is a column as it counts, by the name that it had first; nil where it does not.
+func counted(t *decision.Table, c *decision.Column, content bool) (as *decision.Column, name string) {
+	schema, _ := decision.SchemaOf(t.Name)
+	l := schema.Line(c.Name)
+	if l == nil {
+		return c, c.Name
 	}
-	return column
+	tells := t.Rows > 0 && (c.Null == nil || slices.Contains(c.Null, false))
+	if c.Type == decision.Text {
+		tells = slices.ContainsFunc(c.Code, func(code int32) bool { return code != decision.Null })
+	}
+	switch l.Count {
+	case column.Unnamed:
+		c = &decision.Column{Type: decision.Text, Code: slices.Repeat([]int32{decision.Null}, t.Rows)}
+	case column.Uncounted:
+		return nil, ""
+	case column.IfSet:
+		if !tells {
+			return nil, ""
+		}
+	case column.IfChanged:
+		if !tells || !content {
+			return nil, ""
+		}
+	}
+	return c, cmp.Or(l.Was, l.Name)
 }
 
 type hasher struct{ hash.Hash }
