@@ -29,8 +29,8 @@ const (
 )
 
 // SchemaVersion is the version of the columns of the log's tables that is written. Earlier ones are read too: see
-// upgrade.
-const SchemaVersion = "8"
+// upgrade. No log has version 9: only checkpoints count it.
+const SchemaVersion = "10"
 
 // The tables that are not a decision.Table of every cycle.
 const (

@@ -109,7 +109,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		g := table(r.c.short, 4)
 		wrong.Shortfalls = decision.Shortfalls{Key: g.key(plan), UnitsShort: g.numbers(2), Reason: g.column(3),
 			Dimension: g.same("-"),
-			Blocker:   g.same("-"), Detail: g.same("-"), Until: make([]int64, len(g)), UntilNull: make([]bool, len(g))}
+			Blocker:   g.same("-"), Detail: g.same("-"), Until: make([]int64, len(g)), UntilNull: make([]bool, len(g)),
+			Since: make([]int64, len(g)), SinceNull: make([]bool, len(g))}
 		for i := range g {
 			wrong.Shortfalls.UntilNull[i] = true
 		}

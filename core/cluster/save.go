@@ -12,7 +12,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form):
 // states that were saved before are still loaded, and the field is as it was made.
-const saveForm = 10
+const saveForm = 11
 
 // Save writes every field that later cycles depend on (pack.Coder). Until Hold has returned nobody may change the
 // state. Save leaves out fields that can be computed from others (Load lists them), and the policy, whose text the

@@ -151,6 +151,7 @@ type Subs struct {
 	Next       []SubID     // the allocation's next, in row order
 	Seq        []int64     // order of first sight
 	FirstSeen  []int64     // the cycle after that; 0: not known, of a state that was saved before this was
+	ShortSince []int64     // µs: the time of the cycle since which it has been short without a break; 0: it is not
 	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
 	// odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
 	Turns  []int8
@@ -264,6 +265,19 @@ func (s *State) Short(sub SubID) int64 {
 		return 0
 	}
 	return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub])
+}
+
+// NoteShort notes since when sub-allocations are short, as a cycle leaves them. O(sub-allocations).
+func (s *State) NoteShort(nowUS int64) {
+	b := &s.Sub
+	for sub, wanted := range b.Wanted {
+		switch since := &b.ShortSince[sub]; {
+		case wanted <= b.Held[sub] || b.Orphan[sub]:
+			*since = 0
+		case *since == 0:
+			*since = nowUS
+		}
+	}
 }
 
 // Size is the unit size of a sub-allocation by dimension. In a slot plan the first

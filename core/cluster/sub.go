@@ -113,7 +113,7 @@ func (s *State) newSub(key subKey) SubID {
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
 	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id], b.MinUnits[id] = key.name, key.shape, NoID, plan.Unlimited, 1
-	b.Together[id] = 0
+	b.Together[id], b.ShortSince[id] = 0, 0
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
 	b.Orphan[id], b.Turns[id], b.FirstSeen[id] = false, 0, s.Cycle+1
 	s.subOf[key] = id

@@ -107,6 +107,7 @@ func (b *Subs) schema() column.Schema {
 		since(5, 0, figure("first_seen", &b.FirstSeen)),
 		since(7, 1, figure("min_units", &b.MinUnits)),
 		since(9, 0, id("together", &b.Together, ofLabels)),
+		since(11, 0, figure("short_since", &b.ShortSince)),
 		computed(column.Line{Name: "noted", Of: column.Bools(&b.noted)}),
 		computed(figure("prev", &b.prev)),
 		computed(figure("after", &b.after)),

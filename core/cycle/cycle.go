@@ -227,6 +227,7 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 	t.Detail.Add(decision.Null)
 	t.Until = append(t.Until, 0)
 	t.UntilNull = append(t.UntilNull, true)
+	t.Since, t.SinceNull = append(t.Since, s.Sub.ShortSince[sub]), append(t.SinceNull, false)
 }
 
 // explain has the planner of each changed plan compute what consumers deserve, and the reason of each shortfall. Plans
@@ -261,6 +262,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 		}
 	}}}
 	if dirty {
+		s.NoteShort(nowUS)
 		r.out.ResetStates(&r.dicts)
 		list = append(list,
 			task{reads: reads, writes: writes | theShortfalls, do: func() { r.shortfalls(s) }},

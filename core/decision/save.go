@@ -33,7 +33,7 @@ var savedFirst = map[string]string{
 	"amounts": "plan consumer dimension configured owned reserved held lent static_quota share_limit share_limit?",
 	"shares": "plan consumer pool ratio priority usage usage_demand usage_quota units_held units_wanted " +
 		"decayed_usage effective_ratio decayed_usage?",
-	"shortfalls": "plan consumer allocation sub units_short reason dimension blocker detail until until?",
+	"shortfalls": "plan consumer allocation sub units_short reason dimension blocker detail until until? since since?",
 	"ownership":  "plan consumer host action dimension amount",
 }
 

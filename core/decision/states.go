@@ -188,6 +188,8 @@ type Shortfalls struct {
 	Detail     Coded
 	Until      []int64
 	UntilNull  []bool
+	Since      []int64
+	SinceNull  []bool
 }
 
 // Schema declares the columns.
@@ -203,6 +205,9 @@ func (s *Shortfalls) Schema() column.Schema {
 		{Name: "blocker", Of: &s.Blocker, Dict: consumers, Nullable: true, Doc: "the consumer that stands in the way"},
 		{Name: "detail", Of: &s.Detail, Nullable: true, Doc: "in words and numbers"},
 		{Name: "until", Of: column.Ints(&s.Until), Type: Time, Null: &s.UntilNull, Doc: "when it may end"},
+		{Name: "since", Of: column.Ints(&s.Since), Type: Time, Null: &s.SinceNull, Since: 10, Count: column.Uncounted,
+			Doc: "the time of the cycle since which the sub-allocation has been short without a break; null in " +
+				"cycles of earlier versions"},
 	}}
 }
 

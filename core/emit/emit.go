@@ -72,6 +72,7 @@ func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows 
 			t.Detail.Code[at] = codes[text]
 		}
 		t.Until[at], t.UntilNull[at] = rows.Until.At(i), rows.Until.At(i) == 0
+		t.Since[at], t.SinceNull[at] = s.Sub.ShortSince[sub], false
 		units = share.Add(units, rows.Units.At(i))
 	}
 	return units

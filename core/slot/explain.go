@@ -77,6 +77,7 @@ func (m *Planner) emitShortfall(
 	t.Detail.Add(detail)
 	t.Until = append(t.Until, r.until)
 	t.UntilNull = append(t.UntilNull, r.until == 0)
+	t.Since, t.SinceNull = append(t.Since, m.s.Sub.ShortSince[sub]), append(t.SinceNull, false)
 }
 
 // waiting says until when and for whom a sub-allocation waits: the last deadline of the victims of

@@ -51,6 +51,8 @@ var (
 		"Units that a consumer and those below it hold.", "plan", "consumer")
 	consumerShort = desc("stint_consumer_short_units",
 		"Units that a consumer and those below it are short of.", "plan", "consumer")
+	oldestShortfall = desc("stint_oldest_shortfall_seconds", "How long the sub-allocation of a consumer and those "+
+		"below it that has been short for longest has been so; 0 where none is short.", "plan", "consumer")
 	consumerLent = desc("stint_consumer_lent_units",
 		"Units of others on what a consumer and those below it own.", "plan", "consumer")
 	consumerRecalled = desc("stint_consumer_recalled_units",
@@ -79,7 +81,8 @@ var (
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		cycleNumber, cycleNow, cycleFinished, revisionKnown, unitsWanted, unitsHeld, unitsShort, unitsLeaving,
-		unitsOverdue, consumerWanted, consumerHeld, consumerShort, consumerLent, consumerRecalled, consumerBorrowed,
+		unitsOverdue, consumerWanted, consumerHeld, consumerShort, oldestShortfall, consumerLent, consumerRecalled,
+		consumerBorrowed,
 		amountOwned, amountHeld, amountLent, hosts, capacityAmount, usedAmount, sources, sourceHeard, sourceSilent,
 	} {
 		ch <- d
@@ -146,7 +149,7 @@ func (f *figures) consumers(v *engine.View) {
 	slot := func(name string) []int64 { return table.Column(name).Int }
 	owned, lent := slot("owned"), slot("lent")
 	heldOwned, heldShared, heldBorrowed := slot("held_owned"), slot("held_shared"), slot("held_borrowed")
-	shown := map[planConsumer]bool{}
+	shown, waits := map[planConsumer]bool{}, f.waits(v)
 	for i := range c.Held {
 		path := c.Consumer.At(i)
 		if path == "/" || depth[i] > int64(f.level) || depth[i] < int64(f.level) && leaf[i] == 0 {
@@ -157,6 +160,7 @@ func (f *figures) consumers(v *engine.View) {
 		f.add(consumerWanted, float64(c.Demand[i]), plan, path)
 		f.add(consumerHeld, float64(c.Held[i]), plan, path)
 		f.add(consumerShort, float64(c.Short[i]), plan, path)
+		f.add(oldestShortfall, waits[planConsumer{plan, path}], plan, path)
 		if !c.SlotNull[i] {
 			f.add(amountOwned, float64(owned[i]), plan, path, "slots")
 			f.add(amountHeld, float64(heldOwned[i]+heldShared[i]+heldBorrowed[i]), plan, path, "slots")
@@ -173,6 +177,18 @@ func (f *figures) consumers(v *engine.View) {
 			f.add(amountLent, float64(a.Lent[i]), plan, path, dimension)
 		}
 	}
+}
+
+// waits is for how many seconds somebody has been short, by the consumers of f.level and the leaves above it.
+func (f *figures) waits(v *engine.View) map[planConsumer]float64 {
+	waits, t := map[planConsumer]float64{}, &v.Last.Shortfalls
+	for i, since := range t.Since {
+		key := planConsumer{t.Plan.At(i), cutPath(t.Consumer.At(i), f.level)}
+		if !t.SinceNull[i] {
+			waits[key] = max(waits[key], float64(v.Last.Summary.NowUS-since)/1e6)
+		}
+	}
+	return waits
 }
 
 // shortfalls are the units short, of each plan for every reason that there is. O(shortfalls).
