@@ -30,7 +30,7 @@ const (
 
 // SchemaVersion is the version of the columns of the log's tables that is written. Earlier ones are read too: see
 // upgrade. No log has version 9: only checkpoints count it.
-const SchemaVersion = "10"
+const SchemaVersion = "11"
 
 // The tables that are not a decision.Table of every cycle.
 const (

@@ -103,6 +103,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 			wrong.Reclaims.Reclaim = append(wrong.Reclaims.Reclaim, int64(1000+i))
 			wrong.Reclaims.Issued = append(wrong.Reclaims.Issued, out.Summary.NowUS)
 			wrong.Reclaims.Deadline = append(wrong.Reclaims.Deadline, out.Summary.NowUS)
+			wrong.Reclaims.TakerWait = append(wrong.Reclaims.TakerWait, 0)
+			wrong.Reclaims.TakerWaitNull = append(wrong.Reclaims.TakerWaitNull, true)
 		}
 	}
 	if r.c.short != nil {

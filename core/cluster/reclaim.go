@@ -37,6 +37,7 @@ type Reclaimed struct {
 	Reason           int32
 	Issued, Deadline int64
 	Devices          Devices
+	WaitedUS         int64 // for how long the taker had been short when it was issued; -1: it has none, or is cancelled
 }
 
 // Leaving is how many units are under reclaim in all.
@@ -235,8 +236,20 @@ func (s *State) step(q HoldingID, units int64, action int32) {
 	}
 	s.Reclaims = append(s.Reclaims, Reclaimed{
 		s.Set.Number[id], action, sub, s.Set.Taker[id], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], units,
-		s.Set.Reason[id], s.Set.Issued[id], s.Holding.Due[q], s.Holding.On(q),
+		s.Set.Reason[id], s.Set.Issued[id], s.Holding.Due[q], s.Holding.On(q), s.waited(id, action),
 	})
+}
+
+// waited is for how long the taker of a set had been short when the set was issued; -1 for steps of which none tells.
+func (s *State) waited(id SetID, action int32) int64 {
+	taker := s.Set.Taker[id]
+	if taker == NoID || action != decision.ActionIssued {
+		return -1
+	}
+	if since := s.Sub.ShortSince[taker]; since > 0 {
+		return max(0, s.Set.Issued[id]-since)
+	}
+	return 0 // it came to be short since the last cycle
 }
 
 // leave takes a holding out of its set. O(victims of the set).

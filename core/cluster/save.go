@@ -12,7 +12,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form):
 // states that were saved before are still loaded, and the field is as it was made.
-const saveForm = 11
+const saveForm = 12
 
 // Save writes every field that later cycles depend on (pack.Coder). Until Hold has returned nobody may change the
 // state. Save leaves out fields that can be computed from others (Load lists them), and the policy, whose text the
@@ -249,6 +249,11 @@ func (r *Reclaimed) fields(c *pack.Coder) {
 	pack.Int(c, &r.Deadline)
 	if c.Since(10) {
 		pack.Int(c, &r.Devices)
+	}
+	if c.Since(12) {
+		pack.Int(c, &r.WaitedUS)
+	} else {
+		r.WaitedUS = -1
 	}
 }
 

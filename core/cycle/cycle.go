@@ -373,6 +373,8 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 		t.Issued = append(t.Issued, v.Issued)
 		t.Deadline = append(t.Deadline, v.Deadline)
 		t.Device.Add(v.Devices.Code(r.devices))
+		t.TakerWait = append(t.TakerWait, float64(max(0, v.WaitedUS))/1e6)
+		t.TakerWaitNull = append(t.TakerWaitNull, v.WaitedUS < 0)
 		if v.Action == decision.ActionIssued {
 			issued += v.Units
 		} else {

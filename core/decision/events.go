@@ -107,6 +107,8 @@ type Reclaims struct {
 	ForConsumer, ForAllocation, ForSub Coded // the taker; Null for a rule
 	Issued, Deadline                   []int64
 	Device                             Coded // of each unit
+	TakerWait                          []float64
+	TakerWaitNull                      []bool
 	Source                             Coded // whose demand it is
 }
 
@@ -133,6 +135,9 @@ func (r *Reclaims) Schema() column.Schema {
 		{Name: "issued", Of: column.Ints(&r.Issued), Type: Time, Doc: due},
 		{Name: "deadline", Of: column.Ints(&r.Deadline), Type: Time, Doc: due},
 		deviceLine(&r.Device, asGranted),
+		{Name: "taker_wait", Of: column.Floats(&r.TakerWait), Null: &r.TakerWaitNull, Since: 11,
+			Count: column.Uncounted, Doc: "seconds for which the taker had been short when the reclaim was issued; " +
+				"null when a rule takes it back or the units stay, and in cycles of earlier versions"},
 		served(&r.Source),
 	}}
 }

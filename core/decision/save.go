@@ -25,7 +25,7 @@ const LinesVersion = 9
 var savedFirst = map[string]string{
 	"grants": "plan consumer allocation sub source host units origin pool lender",
 	"reclaims": "plan consumer allocation sub reclaim action host units reason for_consumer for_allocation for_sub " +
-		"issued deadline source",
+		"issued deadline source taker_wait taker_wait?",
 	"releases": "plan consumer allocation sub host units cause reclaim origin lender source unit_seconds_lost",
 	"consumers": "plan consumer policy rank demand held short unit_seconds_lost budget budget_dimension budget_used " +
 		"budget? owned_configured owned reserved slot_limit static_quota quota held_owned held_shared held_borrowed " +

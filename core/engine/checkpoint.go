@@ -15,7 +15,7 @@ import (
 )
 
 // saveForm is the form of a saved engine. The state has its own.
-const saveForm = 8
+const saveForm = 9
 
 // Checkpoint tells of one.
 type Checkpoint struct {

@@ -35,6 +35,7 @@ type Metrics struct {
 	reclaimed *prometheus.CounterVec
 	taken     *prometheus.CounterVec // of consumers
 	lost      *prometheus.CounterVec
+	recalls   *prometheus.HistogramVec // of takers
 }
 
 var secondBuckets = []float64{
@@ -92,6 +93,9 @@ func newMetrics(level int, registry prometheus.Registerer, gathers prometheus.Ga
 			"How long units had run that reclaims stopped before their end, by holder.",
 			"plan", "consumer"),
 	}
+	m.recalls = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stint_recall_latency_seconds",
+		Help:    "For how long takers had been short when a reclaim for them was issued, by taker.",
+		Buckets: []float64{1, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600}}, []string{"plan", "consumer"})
 	for _, cause := range decision.Causes {
 		m.released.WithLabelValues(cause)
 	}
@@ -102,7 +106,7 @@ func newMetrics(level int, registry prometheus.Registerer, gathers prometheus.Ga
 		m.stages.WithLabelValues(stage)
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.refusals, m.rows, m.bytes, m.inputs, m.receive, m.decode, m.stages,
-		m.cycles, m.granted, m.released, m.reclaimed, m.taken, m.lost)
+		m.cycles, m.granted, m.released, m.reclaimed, m.taken, m.lost, m.recalls)
 	return m
 }
 
@@ -122,6 +126,9 @@ func (m *Metrics) Cycle(c *decision.Cycle) {
 		if r.Action.Code[i] == decision.ActionIssued {
 			m.reclaimed.WithLabelValues(r.Reason.At(i)).Add(float64(units))
 			m.taken.WithLabelValues(r.Plan.At(i), cutPath(r.Consumer.At(i), m.level)).Add(float64(units))
+		}
+		if !r.TakerWaitNull[i] {
+			m.recalls.WithLabelValues(r.Plan.At(i), cutPath(r.ForConsumer.At(i), m.level)).Observe(r.TakerWait[i])
 		}
 	}
 	for i, lost := range c.Releases.UnitSecondsLost {
