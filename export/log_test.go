@@ -113,7 +113,7 @@ func rowsOf(t *decision.Table) string {
 		c := &t.Columns[i]
 		fmt.Fprintf(&b, "%s %d %v:", c.Name, c.Type, c.Optional)
 		for row := range t.Rows {
-			if isNull(c, row) {
+			if c.IsNull(row) {
 				b.WriteString(" null")
 			} else {
 				fmt.Fprintf(&b, " %q", value(c, row))

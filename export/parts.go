@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/stintd/stint/core/decision"
@@ -82,7 +81,7 @@ type arrowParts struct {
 }
 
 func (p *arrowParts) Write(t *decision.Table) error {
-	record, err := arrowRecord(t)
+	record, err := t.RecordBatch(memory.DefaultAllocator)
 	if err != nil {
 		return err
 	}
@@ -143,28 +142,4 @@ func (p *parquetParts) Close() error {
 		return nil
 	}
 	return p.pw.Close()
-}
-
-// arrowRecord is a table as a record batch. Texts are dictionary-encoded; a column's dictionary has the words that its
-// rows use. Numbers are not copied.
-func arrowRecord(t *decision.Table) (arrow.RecordBatch, error) {
-	fields := make([]arrow.Field, len(t.Columns))
-	columns := make([]arrow.Array, len(t.Columns))
-	defer func() {
-		for _, c := range columns {
-			if c != nil {
-				c.Release()
-			}
-		}
-	}()
-	for i := range t.Columns {
-		c := &t.Columns[i]
-		a, err := arrowColumn(c, t.Rows)
-		if err != nil {
-			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, c.Name, err)
-		}
-		columns[i] = a
-		fields[i] = arrow.Field{Name: c.Name, Type: a.DataType(), Nullable: c.Optional || c.Type == decision.Text}
-	}
-	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(t.Rows)), nil
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,7 +113,7 @@ func noRows(t *decision.Table) string {
 
 // cell is a value for people.
 func cell(c *decision.Column, row int) string {
-	if isNull(c, row) {
+	if c.IsNull(row) {
 		return "-"
 	}
 	if c.Type == decision.Float && c.Name == "unit_seconds_lost" {
@@ -126,23 +125,9 @@ func cell(c *decision.Column, row int) string {
 	return value(c, row)
 }
 
-func isNull(c *decision.Column, row int) bool {
-	switch c.Type {
-	case decision.Text:
-		return c.Code[row] == decision.Null
-	case decision.List:
-		return false
-	case decision.Float:
-		if math.IsNaN(c.Float[row]) || math.IsInf(c.Float[row], 0) {
-			return true
-		}
-	}
-	return c.Null != nil && c.Null[row]
-}
-
 // value is a value as text, exact; "" where there is none.
 func value(c *decision.Column, row int) string {
-	if isNull(c, row) {
+	if c.IsNull(row) {
 		return ""
 	}
 	switch c.Type {
@@ -221,7 +206,7 @@ func printJSONRows(w *bufio.Writer, t *decision.Table, rows []int, booleans []st
 		}
 		for i := range t.Columns {
 			line = append(append(line, "{,"[min(i, 1)]), names[i]...)
-			if c := &t.Columns[i]; boolean[i] && !isNull(c, row) {
+			if c := &t.Columns[i]; boolean[i] && !c.IsNull(row) {
 				is := value(c, row)
 				line = strconv.AppendBool(line, is == "1" || is == "true")
 			} else {
@@ -235,7 +220,7 @@ func printJSONRows(w *bufio.Writer, t *decision.Table, rows []int, booleans []st
 }
 
 func appendJSON(to []byte, c *decision.Column, row int, words map[int32][]byte) []byte {
-	if isNull(c, row) {
+	if c.IsNull(row) {
 		return append(to, "null"...)
 	}
 	switch c.Type {

@@ -83,7 +83,7 @@ func TestStanding(t *testing.T) {
 			for row := range rows.Rows {
 				line := cell(rows.Column("lender"), row)
 				for i := range rows.Columns {
-					if c := &rows.Columns[i]; c.Type == decision.Int && c.Name != "under_recall" && !isNull(c, row) {
+					if c := &rows.Columns[i]; c.Type == decision.Int && c.Name != "under_recall" && !c.IsNull(row) {
 						line += " " + cell(c, row)
 					}
 				}

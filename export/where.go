@@ -73,7 +73,7 @@ func (w Where) test(c *decision.Column) (func(row int) bool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q is no number", w.Value)
 		}
-		return func(row int) bool { return !isNull(c, row) && math.Abs(c.Float[row]-want) <= 1e-4 }, nil
+		return func(row int) bool { return !c.IsNull(row) && math.Abs(c.Float[row]-want) <= 1e-4 }, nil
 	}
 	want, err := int64(0), error(nil)
 	if c.Type == decision.Time {
@@ -85,5 +85,5 @@ func (w Where) test(c *decision.Column) (func(row int) bool, error) {
 	} else if want, err = strconv.ParseInt(w.Value, 10, 64); err != nil {
 		return nil, fmt.Errorf("%q is no whole number", w.Value)
 	}
-	return func(row int) bool { return !isNull(c, row) && c.Int[row] == want }, nil
+	return func(row int) bool { return !c.IsNull(row) && c.Int[row] == want }, nil
 }

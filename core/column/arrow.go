@@ -3,131 +3,172 @@ package column
 import (
 	"fmt"
 	"math"
-	"math/bits"
-	"reflect"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Field is a named column of a record.
-type Field struct {
-	Name  string
-	Array arrow.Array
-}
-
-// Record is columns of one length as an Arrow record batch; columns of several lengths are a bug. The caller gives it
-// back with Release. The memory is that of the columns.
-func Record(fields ...Field) arrow.RecordBatch {
-	schema, arrays, rows := make([]arrow.Field, len(fields)), make([]arrow.Array, len(fields)), 0
-	for i, f := range fields {
-		if rows = fields[0].Array.Len(); f.Array.Len() != rows {
-			panic(fmt.Sprintf("BUG: column %s has %d rows, %s has %d", f.Name, f.Array.Len(), fields[0].Name, rows))
+// RecordBatch is the table as an Arrow record batch. Numbers, reals and instants are the table's own memory, which
+// nobody may change as long as the batch is in use. Bitmaps of the rows that have a value, and texts, come from mem:
+// a text column has a dictionary of the words that its rows use, in the order of first use, so that it tells of no
+// others. The caller gives the batch back with Release. Errors: the texts of a column have more than 2 GiB.
+func (t *Table) RecordBatch(mem memory.Allocator) (arrow.RecordBatch, error) {
+	fields, arrays := make([]arrow.Field, len(t.Columns)), make([]arrow.Array, 0, len(t.Columns))
+	defer func() {
+		for _, a := range arrays {
+			a.Release()
 		}
-		schema[i] = arrow.Field{Name: f.Name, Type: f.Array.DataType(), Nullable: f.Array.NullN() > 0}
-		arrays[i] = f.Array
+	}()
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		a, err := c.array(mem, t.Rows)
+		if err != nil {
+			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, c.Name, err)
+		}
+		arrays = append(arrays, a)
+		fields[i] = arrow.Field{Name: c.Name, Type: a.DataType(), Nullable: c.Optional || c.Type == Text}
 	}
-	return array.NewRecordBatch(arrow.NewSchema(schema, nil), arrays, int64(rows))
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), arrays, int64(t.Rows)), nil
 }
 
-// Array is the column as an Arrow array of the type of its values.
-func (v *Vector[T]) Array() arrow.Array { return v.ArrayOf(typeOf[T]()) }
+// IsNull tells whether a row has no value; a real number that is none or infinite counts as none.
+func (c *Column) IsNull(row int) bool {
+	switch c.Type {
+	case Text:
+		return c.Code[row] == Null
+	case List:
+		return false
+	case Float:
+		if math.IsNaN(c.Float[row]) || math.IsInf(c.Float[row], 0) {
+			return true
+		}
+	}
+	return c.Null != nil && c.Null[row]
+}
 
-// ArrayOf is Array with another Arrow type of the same width, such as a timestamp.
-func (v *Vector[T]) ArrayOf(as arrow.DataType) arrow.Array {
-	data := v.data(as)
+// array is the column as an Arrow array.
+func (c *Column) array(mem memory.Allocator, rows int) (arrow.Array, error) {
+	var typ arrow.DataType = arrow.PrimitiveTypes.Int64
+	values := arrow.Int64Traits.CastToBytes(c.Int)
+	switch c.Type {
+	case Text:
+		return c.textArray(mem)
+	case List:
+		return c.listArray(mem), nil
+	case Time:
+		typ = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+	case Float:
+		typ, values = arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(c.Float)
+	}
+	return c.withValidity(mem, typ, rows, memory.NewBufferBytes(values), nil), nil
+}
+
+// withValidity is an array of values, with a bitmap of the rows that have one where some have none.
+func (c *Column) withValidity(mem memory.Allocator, typ arrow.DataType, rows int, values *memory.Buffer,
+	dictionary arrow.ArrayData,
+) arrow.Array {
+	bits, nulls := memory.NewResizableBuffer(mem), 0
+	bits.Resize((rows + 7) / 8)
+	clear(bits.Bytes())
+	for row := range rows {
+		if c.IsNull(row) {
+			nulls++
+		} else {
+			bits.Bytes()[row>>3] |= 1 << (row & 7)
+		}
+	}
+	if nulls == 0 {
+		bits.Release()
+		bits = nil
+	}
+	buffers := []*memory.Buffer{bits, values}
+	var data *array.Data
+	if dictionary != nil {
+		data = array.NewDataWithDictionary(typ, rows, buffers, nulls, 0, dictionary.(*array.Data))
+	} else {
+		data = array.NewData(typ, rows, buffers, nil, nulls, 0)
+	}
+	release(buffers...) // data has its own hold of them
 	defer data.Release()
 	return array.MakeFromData(data)
 }
 
-// data is the buffers of the column. A bitset's words are the bytes of Arrow's bitmap where the machine has the low
-// byte first, as all have for which stint is built.
-func (v *Vector[T]) data(as arrow.DataType) *array.Data {
-	n, nulls := len(v.value), 0
-	clear(v.value[n:cap(v.value)]) // the padding, where rows that are gone may have been
-	var valid *memory.Buffer
-	if v.valid != nil {
-		words := v.valid.Words()[:(n+63)/64]
-		if rest := n % 64; rest > 0 {
-			words[len(words)-1] &= 1<<rest - 1
-		}
-		for _, set := range words {
-			nulls -= bits.OnesCount64(set)
-		}
-		nulls += n
-		valid = memory.NewBufferBytes(bytes(words)[:(n+7)/8])
-	}
-	return array.NewData(as, n, []*memory.Buffer{valid, memory.NewBufferBytes(bytes(v.value))}, nil, nulls, 0)
-}
-
-// typeOf is the Arrow type of a Go type.
-func typeOf[T Number]() arrow.DataType {
-	switch reflect.TypeFor[T]().Kind() {
-	case reflect.Int8:
-		return arrow.PrimitiveTypes.Int8
-	case reflect.Int16:
-		return arrow.PrimitiveTypes.Int16
-	case reflect.Int32:
-		return arrow.PrimitiveTypes.Int32
-	case reflect.Int64:
-		return arrow.PrimitiveTypes.Int64
-	case reflect.Uint8:
-		return arrow.PrimitiveTypes.Uint8
-	case reflect.Uint16:
-		return arrow.PrimitiveTypes.Uint16
-	case reflect.Uint32:
-		return arrow.PrimitiveTypes.Uint32
-	case reflect.Uint64:
-		return arrow.PrimitiveTypes.Uint64
-	case reflect.Float32:
-		return arrow.PrimitiveTypes.Float32
-	}
-	return arrow.PrimitiveTypes.Float64
-}
-
-// Dictionary is the distinct texts of a column, by code, as Arrow lays out strings: all bytes in one buffer, and where
-// each text begins. The zero value is empty and ready.
-type Dictionary struct {
-	offset Vector[int32]
-	text   Vector[byte]
-}
-
-// Len is the number of texts.
-func (d *Dictionary) Len() int { return max(0, d.offset.Len()-1) }
-
-// Add adds a text and gives its code. It must not be there yet. It is false, and nothing is added, where the bytes of
-// all texts would be more than Arrow's offsets can say.
-func (d *Dictionary) Add(text []byte) (code int32, ok bool) {
-	if d.text.Len()+len(text) > math.MaxInt32 {
-		return 0, false
-	}
-	if d.offset.Len() == 0 {
-		d.offset.Add(0)
-	}
-	d.text.Append(text...)
-	d.offset.Add(int32(d.text.Len()))
-	return int32(d.Len() - 1), true
-}
-
-// Text is the text of a code, in the dictionary's own memory.
-func (d *Dictionary) Text(code int32) []byte {
-	return d.text.Values()[d.offset.At(int(code)):d.offset.At(int(code)+1)]
-}
-
-// Array is codes of a dictionary as an Arrow array of texts; rows without a value have none.
-func (d *Dictionary) Array(code *Vector[int32]) arrow.Array {
-	if d.offset.Len() == 0 {
-		d.offset.Add(0)
-	}
-	texts := array.NewData(arrow.BinaryTypes.String, d.Len(), []*memory.Buffer{
-		nil, memory.NewBufferBytes(bytes(d.offset.value)), memory.NewBufferBytes(bytes(d.text.value)),
-	}, nil, 0, 0)
+// textArray is a text column: codes of a dictionary of its own.
+func (c *Column) textArray(mem memory.Allocator) (arrow.Array, error) {
+	place := newPlaces(words(c.Dict), len(c.Code))
+	codes := memory.NewResizableBuffer(mem)
+	codes.Resize(4 * len(c.Code))
+	texts := array.NewStringBuilder(mem)
 	defer texts.Release()
-	as := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
-	codes := code.data(as)
-	defer codes.Release()
-	data := array.NewDataWithDictionary(as, codes.Len(), codes.Buffers(), codes.NullN(), 0, texts)
-	defer data.Release()
-	return array.MakeFromData(data)
+	for row, code := range c.Code {
+		own := int32(0)
+		if code != Null {
+			at := place.of(code)
+			if *at == 0 {
+				word := c.Dict.Bytes(code)
+				if texts.DataLen()+len(word) > math.MaxInt32 {
+					codes.Release()
+					return nil, fmt.Errorf("more than %d bytes of text", math.MaxInt32)
+				}
+				texts.BinaryBuilder.Append(word)
+				*at = int32(texts.Len())
+			}
+			own = *at - 1
+		}
+		arrow.Int32Traits.CastFromBytes(codes.Bytes())[row] = own
+	}
+	dictionary := texts.NewArray()
+	defer dictionary.Release()
+	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
+	return c.withValidity(mem, typ, len(c.Code), codes, dictionary.Data()), nil
+}
+
+// listArray is a column of lists of texts.
+func (c *Column) listArray(mem memory.Allocator) arrow.Array {
+	b := array.NewListBuilder(mem, arrow.BinaryTypes.String)
+	defer b.Release()
+	texts := b.ValueBuilder().(*array.StringBuilder)
+	for _, list := range c.Lists {
+		b.Append(true)
+		for _, s := range list {
+			texts.Append(s)
+		}
+	}
+	return b.NewArray()
+}
+
+// release gives buffers back that are there.
+func release(buffers ...*memory.Buffer) {
+	for _, b := range buffers {
+		if b != nil {
+			b.Release()
+		}
+	}
+}
+
+// places has, by code, 1 + the place of a word in a column's own dictionary; 0: it has none yet. Where a dictionary is
+// much longer than the column, only the words that this has are kept.
+type places struct {
+	all []int32
+	few map[int32]*int32
+}
+
+func newPlaces(words, rows int) *places {
+	if words > 4*rows {
+		return &places{few: map[int32]*int32{}}
+	}
+	return &places{all: make([]int32, words)}
+}
+
+func (p *places) of(code int32) *int32 {
+	if p.all != nil {
+		return &p.all[code]
+	}
+	place := p.few[code]
+	if place == nil {
+		place = new(int32)
+		p.few[code] = place
+	}
+	return place
 }

@@ -1,9 +1,9 @@
-// Package column holds columns as Apache Arrow lays them out: values of one type side by side in memory that begins at
-// a multiple of 64 bytes and is padded to one, beside them a bitmap of the rows that have a value, and dictionaries
-// for text. Such a column becomes an arrow.Array, and columns of one length an arrow.RecordBatch, without a copy.
+// Package column holds tables: a Schema declares the columns of one, once, and saving, copying, digests, Arrow, text
+// and documentation are loops over it. A Vector is a column of numbers as Apache Arrow lays them out: values side by
+// side in memory that begins at a multiple of 64 bytes and is padded to one, beside them a bitmap of the rows that have
+// one.
 //
-// An array shares the memory of its column: the array is good until the column is changed next. One goroutine at a
-// time may change a column.
+// One goroutine at a time may change a column.
 package column
 
 import (
@@ -138,14 +138,6 @@ func (v *Vector[T]) Drop(rows int) {
 		v.valid.SetTo(uint(row), v.valid.Test(uint(row+rows)))
 	}
 	v.value = v.value[:n]
-}
-
-// bytes is the memory of the values, as bytes.
-func bytes[T Number](value []T) []byte {
-	if len(value) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(value))), len(value)*int(unsafe.Sizeof(value[0])))
 }
 
 // Clone is a copy of the column that shares nothing with it.

@@ -85,6 +85,15 @@ func (l *Line) column() Column {
 // Dictionary is the name of the dictionary of the line's codes, where it has no words.
 func (l *Line) Dictionary() string { return cmp.Or(l.Dict, l.Name) }
 
+// Kind is the type of the column as docs/log.md has it; a column of which rows may have no value has a ?.
+func (l *Line) Kind() string {
+	c := l.column()
+	if c.Optional || l.Nullable {
+		return c.Type.String() + "?"
+	}
+	return c.Type.String()
+}
+
 // NameIn is the name of the column in files of a version.
 func (l *Line) NameIn(version int) string {
 	if version <= l.Until {

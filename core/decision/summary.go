@@ -72,7 +72,7 @@ func (s *Summary) Schema() column.Schema {
 		after   = "after the cycle"
 		within  = "in the cycle"
 		holder  = "the cycle whose rows hold"
-		stageUS = "time of each of the seven stages"
+		stageUS = "time of each of the seven stages: settle, own, entitle, grant, reclaim, explain, emit"
 	)
 	rules := RulesVersion
 	lines := make([]column.Line, 0, 22+len(Stages))
