@@ -137,6 +137,9 @@ func (w *keeper) give() {
 	s, p := w.s, &w.p.Parcels
 	for _, sub := range w.r.Perm(len(s.Sub.Wanted)) {
 		sub := cluster.SubID(sub)
+		if s.Sub.Alloc[sub] == cluster.NoID { // a row that waits
+			continue
+		}
 		leaf := s.Node(sub)
 		if leaf == plan.None || s.Sub.Plan[sub] != w.p.Index {
 			continue
