@@ -415,7 +415,7 @@ func (r *pageRun) console(text string) {
 	dom, err := exec.Command(chromium, "--headless=new", "--no-sandbox", "--ignore-certificate-errors",
 		"--user-data-dir="+filepath.Join(r.TempDir(), "profile"), "--virtual-time-budget=5000", "--dump-dom",
 		address).Output()
-	if err != nil || !bytes.Contains(dom, []byte("<title>stint")) {
+	if err != nil || !bytes.Contains(dom, []byte(" – stint</title>")) { // the page's program names the view
 		r.Errorf("Chromium at %s: %v\n%.400s", address, err, dom)
 	}
 }
