@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=$1 pattern=${2:-.} go=${GO:-go} failed=0
+# targets that write files sync them: in memory the journal's is 500 times as fast
+[ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 while read -r package target; do
