@@ -32,9 +32,7 @@ func (v *verifier) amounts() {
 		v.amount(p, of[name], t, row, path, at)
 	}
 	for name, f := range of {
-		if f.static != nil && v.unsteady(v.m.policy.byName[name]) {
-			v.agree(v.m.policy.byName[name], f.said)
-		}
+		v.staticsAgree(v.m.policy.byName[name], f)
 	}
 	for _, p := range v.m.policy.plans {
 		for _, path := range v.m.policy.paths {
@@ -81,24 +79,18 @@ func (v *verifier) amount(p *plan, f *figuresOf, t *rows, row int, path string, 
 	if v.is(say("MD-18", "limit of"), t.number["share_limit"].missing(row) == !set) && set {
 		v.equal(say("MD-18", "limit of"), limit, n("share_limit"))
 	}
-	at := func(m map[string][]int64) int64 {
-		if m[path] == nil {
-			return 0
-		}
-		return m[path][d]
-	}
 	for column, m := range f.owned {
-		v.equal(say("MD-1", column), at(m), n(column))
+		v.equal(say("MD-1", column), figureOf(m, path, d), n(column))
 	}
-	switch {
-	case f.static == nil:
-	case v.unsteady(p):
-		v.limit(say("MD-15", "static_quota"), at(f.static), n("static_quota"))
-		if f.said[path] == nil {
-			f.said[path] = make([]int64, len(v.m.policy.dimensions))
-		}
-		f.said[path][d] = n("static_quota")
-	default:
-		v.equal(say("MD-15", "static_quota"), at(f.static), n("static_quota"))
+	if f.static != nil {
+		v.staticRow(p, f, say("MD-15", "static_quota"), path, d, n("static_quota"))
 	}
+}
+
+// figureOf is a consumer's figure in a dimension, 0 where it has none.
+func figureOf(m map[string][]int64, path string, d int) int64 {
+	if m[path] == nil {
+		return 0
+	}
+	return m[path][d]
 }

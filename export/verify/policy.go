@@ -64,12 +64,14 @@ type plan struct {
 	member      map[string]bool
 	owners      bool // MD: some consumer owns something, in some window
 	pubGrace    int64
-	rebalance   int64  // ownership_rebalance
-	band        int64  // MD: fair_band in thousandths
-	halfLife    int64  // MD: share.half_life in µs, 0: none
-	weight      int64  // MD: share.weight in thousandths
-	device      string // MD: the dimension that lies on devices, "" none
-	per         int64  // what each of them has
+	rebalance   int64            // ownership_rebalance
+	band        int64            // MD: fair_band in thousandths
+	halfLife    int64            // MD: share.half_life in µs, 0: none
+	weight      int64            // MD: share.weight in thousandths
+	device      string           // MD: the dimension that lies on devices, "" none
+	per         int64            // what each of them has
+	preference  map[string]int64 // MD: of its groups
+	preferring  bool             // MD: reclaim_for_preference
 	allowances  map[string]allowance
 }
 
@@ -100,8 +102,9 @@ type entry struct {
 	takes      bool             // MD: share_reclaim
 	lendGrace  int64            // MD
 	poolGrace  int64
-	own        []ownRule // MD
-	reserve    reserve   // MD
+	own        []ownRule        // MD
+	reserve    reserve          // MD
+	preference map[string]int64 // MD: of groups, its own and inherited ones
 }
 
 func (p *policy) dimension(name string) (int, bool) {
@@ -401,6 +404,16 @@ func (p *policy) window(t *plan, o object, base, over map[string]object) *window
 		}
 		if w.entry[path] = e; !t.md {
 			e.forget()
+			continue
+		}
+		for _, g := range t.groups { // inherited from the parent, then from the plan
+			if _, ok := e.preference[g]; ok {
+				continue
+			}
+			e.preference[g] = t.preference[g]
+			if up := w.entry[parentOf(path)]; up != nil {
+				e.preference[g] = up.preference[g]
+			}
 		}
 	}
 	return w
@@ -463,6 +476,10 @@ func (p *policy) entry(t *plan, path string, o object) *entry {
 			e.limit[d] = object{"v": v}.whole("v", none)
 		}
 		e.own, e.reserve = p.own(o), p.reserveOf(o)
+		e.preference = map[string]int64{}
+		for g, v := range asObject(o["preference"]) {
+			e.preference[g] = object{"v": v}.whole("v", 5)
+		}
 		t.owners = t.owners || len(e.own) > 0
 	} else if e.kind == "hybrid" {
 		e.most = o.whole("limit", none)
@@ -480,7 +497,7 @@ func (p *policy) mdPlan(o object) *plan {
 	t := &plan{name: o.text("name", ""), md: true, placement: o.text("placement", "best_fit"),
 		overcommit: map[string]int64{},
 		pubGrace:   asObject(o["public_pool"]).duration("grace", none), rebalance: o.whole("ownership_rebalance", 10),
-		band: 10}
+		band: 10, preference: map[string]int64{}, preferring: o.yes("reclaim_for_preference", false)}
 	if v, ok := o["fair_band"]; ok {
 		if f, err := strconv.ParseFloat(fmt.Sprint(v), 64); err == nil {
 			t.band = int64(math.Round(f * 1000))
@@ -490,6 +507,7 @@ func (p *policy) mdPlan(o object) *plan {
 	t.devicesOf(o)
 	for _, g := range o.objects("resource_groups") {
 		t.groups = append(t.groups, g.text("name", ""))
+		t.preference[g.text("name", "")] = g.whole("preference", 5)
 	}
 	for d, v := range asObject(o["overcommit"]) {
 		f, err := strconv.ParseFloat(fmt.Sprint(v), 64)

@@ -6,12 +6,20 @@ import "slices"
 // one.
 type pool struct {
 	at     string
-	ok     [][]int64 // what parcels of ok hosts count
+	ok     []rested  // its parcels on ok hosts
 	shut   [][]int64 // what is held through it on the others, which is all they count (D-4)
 	fits   map[sizeKey]int64
 	shutBy map[sizeKey]int64
 	leaf   map[string]bool                  // the leaves for which it exists; nil: all
 	fit    func(size, amount []int64) int64 // how many units of a size an amount of a host takes
+}
+
+// rested is a parcel with what of it reaches a pool.
+type rested struct {
+	host  *host
+	owner string
+	rest  []int64
+	whole []int64 // of a parcel that the pool's consumer owns: all of it
 }
 
 func newPool(at string) *pool {
@@ -27,7 +35,7 @@ func (p *pool) capacity(size []int64) int64 {
 	n, ok := p.fits[k]
 	if !ok {
 		for _, c := range p.ok {
-			n += p.fit(size, c)
+			n += p.fit(size, c.rest)
 		}
 		p.fits[k] = n
 	}
@@ -101,7 +109,7 @@ func (v *verifier) public(t *plan) *pool {
 		}
 		for _, name := range sortedKeys(v.m.hosts) {
 			if h := v.m.hosts[name]; h.plan == t.name && h.state == "ok" {
-				p.ok = append(p.ok, h.cap)
+				p.ok = append(p.ok, rested{host: h, owner: "/", rest: h.cap, whole: h.cap})
 			}
 		}
 		v.pools[t.name] = p
@@ -140,7 +148,11 @@ func (v *verifier) ownedPools(t *plan) map[string]*pool {
 				switch {
 				case p == nil: // a leaf's own
 				case in && h.state == "ok":
-					p.ok = append(p.ok, e.rest(on, c, h.name, at))
+					one := rested{host: h, owner: c.owner, rest: e.rest(on, c, h.name, at)}
+					if c.owner == at {
+						one.whole = c.size
+					}
+					p.ok = append(p.ok, one)
 				default:
 					p.shut = append(p.shut, on.sum(len(c.size), func(x holder) bool {
 						return x.owner == c.owner && x.pool == at

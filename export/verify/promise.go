@@ -184,6 +184,7 @@ func (v *verifier) promises() {
 		}
 		if p.md {
 			v.conserving(p, waits[p.name])
+			v.ordered(p)
 		} else {
 			v.reserves(p)
 			v.taken(p)

@@ -1,3 +1,5 @@
+//go:build !rounds
+
 package verify
 
 import (
@@ -12,7 +14,10 @@ func (v *verifier) staticQuotas(t *plan, pool *pool, sum map[string][]int64) {
 	p, w := v.m.policy, t.at(v.now, v.m.policy.zone)
 	leafy := v.leafy(t)
 	quota := map[string][]int64{pool.at: make([]int64, len(p.dimensions))}
-	for _, c := range slices.Concat(pool.ok, pool.shut) {
+	for _, one := range pool.ok {
+		plus(quota[pool.at], one.rest, 1)
+	}
+	for _, c := range pool.shut {
 		plus(quota[pool.at], c, 1)
 	}
 	for _, path := range append([]string{"/"}, p.paths...) {
@@ -101,4 +106,24 @@ func atLeast(part, whole, ratio int64) int64 {
 		return 1 << 62
 	}
 	return n.Int64()
+}
+
+// staticRow holds a row of static quotas against what it should be.
+func (v *verifier) staticRow(p *plan, f *figuresOf, say Fault, path string, d int, got int64) {
+	if !v.unsteady(p) {
+		v.equal(say, figureOf(f.static, path, d), got)
+		return
+	}
+	v.limit(say, figureOf(f.static, path, d), got)
+	if f.said[path] == nil {
+		f.said[path] = make([]int64, len(v.m.policy.dimensions))
+	}
+	f.said[path][d] = got
+}
+
+// staticsAgree checks the static quotas of a plan together, where pools may be smaller than what is held makes them.
+func (v *verifier) staticsAgree(p *plan, f *figuresOf) {
+	if f.static != nil && v.unsteady(p) {
+		v.agree(p, f.said)
+	}
 }
