@@ -106,6 +106,9 @@ func loadActConfig(name string) (*actConfig, error) {
 
 // validate notes all that is wrong with the values.
 func (c *actConfig) validate(s *settings) {
+	if c.Server != "" && !strings.Contains(c.Server, "://") {
+		c.Server = "http://" + c.Server
+	}
 	if u, err := url.Parse(c.Server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		s.fault("server", c.Server, "must be an address such as http://127.0.0.1:7468")
 	}

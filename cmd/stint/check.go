@@ -35,7 +35,7 @@ Exit codes: 0 no faults, 2 faults.`,
   stint check plan.yaml --hosts hosts.csv
   stint check plan.yaml --hosts hosts.csv --output json
   stint check new.yaml --was plan.yaml`,
-		Args: cobra.ExactArgs(1),
+		Args: takes("a policy file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

@@ -38,7 +38,7 @@ Exit codes: 0 fine, whether they differ or not, 2 bad usage or input.`,
   stint diff plan.yaml new.yaml --hosts hosts.csv
   stint diff plan.yaml new.yaml --hosts hosts.csv --demand demand.csv --at 2026-01-05T09:00:00Z
   stint diff plan.yaml new.yaml --output json`,
-		Args: cobra.ExactArgs(2),
+		Args: takes("two policy files", "a second policy file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.was, o.is = args[0], args[1]
 			return diff(&o, c.OutOrStdout(), c.ErrOrStderr())

@@ -33,7 +33,7 @@ room (fragmented, pool_exhausted) it is told which dimensions are scarce in the 
   stint explain --log demo/log --cycle 3 /Markets/Credit/Pricing:nightly
   stint explain --log demo/log /Markets --output json
   stint explain --server http://grid:7468 --token-file token /Markets/Credit:nightly`,
-		Args: cobra.ExactArgs(1),
+		Args: takes("a consumer, such as /Risk, or one of its allocations, such as /Risk:a"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

@@ -29,7 +29,7 @@ Exit codes: 0 fine, 1 --check found a file that is not formatted, 2 bad usage or
 		Example: `  stint fmt plan.yaml
   stint fmt --write plan.yaml
   stint fmt --check policies/*.yaml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takesSome("a policy file"),
 		RunE: func(c *cobra.Command, files []string) error {
 			if check && write {
 				return errors.New("give --check or --write, not both")

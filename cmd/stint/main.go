@@ -72,13 +72,16 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 
+		Version:           versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return refuseEmpty(c) },
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newWhatif(), newVerify(),
 		newReplayCommand(), newSimulate(), newCompact(), newInit(), newSchema(), newFmt(), newDiff(), newGen(),
 		newImport(), newServe(), newAct(), newPush(), newOpenAPI(), newMCP(), newBench(), newVersion(), newMan())
+	suggest(root)
 	return root
 }
 

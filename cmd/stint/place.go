@@ -74,6 +74,9 @@ func (p *place) check() error {
 
 // clientOf is a client of a service, with the token and the certificates of files, or else of the environment.
 func clientOf(server string, as *callerFlags) (*client.Client, error) {
+	if !strings.Contains(server, "://") {
+		server = "http://" + server // localhost:7468
+	}
 	c := &client.Client{Base: server, Token: os.Getenv(tokenVariable)}
 	if as.tokenFile != "" {
 		b, err := os.ReadFile(as.tokenFile)

@@ -54,7 +54,7 @@ func newQuery() *cobra.Command {
 			if bound {
 				return nil
 			}
-			return cobra.ExactArgs(1)(c, args)
+			return takes("a table, such as grants")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if bound {
@@ -133,7 +133,7 @@ func queryTable(log, name, cycle string) (*decision.Table, error) {
 	if !slices.Contains(r.Tables(), name) {
 		names := append(r.Tables(), auditName)
 		slices.Sort(names)
-		return nil, fmt.Errorf("no table %q; there are %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("no table %q; %sthere are %s", name, meant(name, names), strings.Join(names, ", "))
 	}
 	cycles := r.Cycles()
 	if len(cycles) == 0 {

@@ -138,7 +138,7 @@ func (s *settings) mapping(m *ast.MappingNode, path string, into reflect.Value) 
 		field, ok := fields[key]
 		if !ok {
 			s.line[full] = pair.Key.GetToken().Position.Line
-			s.fault(full, key, "no such key; there are "+strings.Join(names, ", "))
+			s.fault(full, key, "no such key; "+meant(key, names)+"there are "+strings.Join(names, ", "))
 			continue
 		}
 		s.value(pair.Value, full, field)

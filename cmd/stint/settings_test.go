@@ -87,11 +87,11 @@ cluster:
   lease: 1ms
 `)
 	want := []string{
-		`3: dta: "dta": no such key; there are data, listen, tls, insecure, hosts_allowed, memory_max, plan, `,
+		`3: dta: "dta": no such key; did you mean data? there are data, listen, tls, insecure, hosts_allowed, memory_max, plan, `,
 		`4: unknown: "ignore": must be refuse or report`,
 		`5: interval: "soon": must be a time such as 90s`,
 		`7: checkpoint.interval: "5ms": must be from 1s to 24h0m0s`,
-		`8: checkpoint.byte: "byte": no such key; there are interval, bytes, replay`,
+		`8: checkpoint.byte: "byte": no such key; did you mean bytes? there are interval, bytes, replay`,
 		`10: limits.rows: "many": must be a whole number`,
 		`11: limits.connections: "0": must be at least 1`,
 		`12: limits.body: "12XiB": must be a number of bytes such as 256MiB`,

@@ -26,7 +26,7 @@ Exit codes: 0 all as expected, 1 any miss, 2 bad input.`,
 		Example: `  stint test cases/*.yaml
   stint test --run MD-14 cases/md.yaml
   stint test --list cases/*.yaml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takesSome("a file of tests"),
 		RunE: func(c *cobra.Command, files []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

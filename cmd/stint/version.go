@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,10 +20,20 @@ func newVersion() *cobra.Command {
 		Example: "  stint version",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			return printVersion(c.OutOrStdout(), info)
+			_, err := io.WriteString(c.OutOrStdout(), versionText())
+			return err
 		},
 	}
+}
+
+// versionText is what stint version prints.
+func versionText() string {
+	var b strings.Builder
+	info, _ := debug.ReadBuildInfo()
+	if err := printVersion(&b, info); err != nil {
+		panic("BUG: " + err.Error()) // a builder takes everything
+	}
+	return b.String()
 }
 
 // printVersion prints the version and facts of the build; info is nil where the build carries none.
