@@ -238,7 +238,7 @@ func TestOwnBesideSets(t *testing.T) {
 				"consumer,allocation,units,ncpus\n/B,o,9,1\n"+c.demand)
 			first := cluster.SubID(0)
 			for sub, a := range s.Sub.Alloc {
-				if s.Label.String(s.Alloc.Name[a]) == "a" {
+				if a != cluster.NoID && s.Label.String(s.Alloc.Name[a]) == "a" {
 					first = cluster.SubID(sub)
 				}
 			}
