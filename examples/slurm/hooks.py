@@ -116,8 +116,16 @@ def consumer(account, known):
     return known.get(account, "/" + account) if known else "/" + account
 
 
-STATES = [({"DOWN", "FAIL", "FUTURE", "POWERED_DOWN"}, "unavail"),
-          ({"DRAIN", "FAILING", "MAINT", "RESERVED", "REBOOT", "UNKNOWN", "NO_RESPOND", "NOT_RESPONDING"}, "closed")]
+def state(words, busy):
+    """A node's state in stint. One that takes no new work is closed while work runs there, and lost without: a job
+    that was released for it would wait there for ever. One that is silent may be back in a moment, with its work."""
+    if words & {"DOWN", "FAIL", "FUTURE", "POWERED_DOWN"}:
+        return "unavail"
+    if words & {"UNKNOWN", "NO_RESPOND", "NOT_RESPONDING"}:
+        return "closed"
+    if words & {"DRAIN", "FAILING", "MAINT", "RESERVED", "REBOOT"}:
+        return "closed" if busy else "unavail"
+    return "ok"
 
 
 def hosts():
@@ -129,10 +137,10 @@ def hosts():
         words = set(re.split(r"[+*~#$@^!%-]+", is_["State"]))
         if "*" in is_["State"]:
             words.add("NOT_RESPONDING")
-        state = next((name for any_, name in STATES if words & any_), "ok")
+        busy = is_.get("CPUAlloc", "0") != "0" or "COMPLETING" in words
         gpus = sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", is_.get("Gres", "")))
         offered = {"cpu": int(is_["CPUTot"]), "mem": int(is_["RealMemory"]), "gres/gpu": gpus}
-        row = {"host": is_["NodeName"], "state": state}
+        row = {"host": is_["NodeName"], "state": state(words, busy)}
         for pair in os.environ.get("STINT_DIMENSIONS", "cpus=cpu,gpus=gres/gpu").split(","):
             dimension, resource = pair.split("=")
             row[dimension] = offered.get(resource, 0)
