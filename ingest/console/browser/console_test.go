@@ -244,7 +244,7 @@ func TestPlan(t *testing.T) {
 	b.see("#h-policy", `revision 1`)
 	b.see(".faults", `no faults`)
 	b.edit("rank: 2}", "rnk: 2}")
-	b.see(".faults li", `line 15, column 26: unknown key; did you mean rank? known here: path, rank`)
+	b.see(".faults li", `line 15, column 26: unknown key; did you mean rank\? known here: path, rank`)
 	b.see(".numbers .bad", `15`)
 	if b.js(`() => document.querySelector("button.main").disabled ? "yes" : ""`) == "" {
 		t.Error("a policy with a fault may be put in force")
