@@ -166,7 +166,7 @@ func auditRows(sums map[auditKey]*auditSum) *decision.Audit {
 
 // audits takes note of a request that was answered with a route, if it is one for which somebody must be known.
 func (s *Server) audits(q *request, r *route, began time.Time) {
-	if s.audit == nil || r.open {
+	if s.audit == nil || r.is(noToken) {
 		return
 	}
 	k := auditKey{by: decision.AuditNobody, status: int32(q.Response.StatusCode()), address: q.RemoteIP().String()}

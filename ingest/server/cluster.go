@@ -264,7 +264,7 @@ func (r *route) writes() bool {
 // elsewhere tells whether a call is for the process that leads, and this one does not.
 func (s *Server) elsewhere(r *route) bool {
 	if s.far {
-		return r.engine
+		return r.is(needsEngine)
 	}
 	if s.member() == nil || !r.writes() && r.path != actorsPath {
 		return false

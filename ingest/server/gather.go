@@ -64,7 +64,7 @@ func (s *Server) gatherAll(q *request, r *route) (err error) {
 	at.all = strings.Join(vector, ", ")
 	next, err := concatenated(all)
 	if err == nil {
-		q.packs, q.page = r.packs, all[0].page
+		q.packs, q.page = r.is(packs), all[0].page
 		err = q.rows(next, at, release)
 	}
 	if err != nil {

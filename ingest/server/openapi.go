@@ -143,7 +143,7 @@ func (d *describing) operation(r *route, path string, c call) {
 		responses["304"] = object{"description": "the client has it: If-None-Match names its version"}
 	}
 	refuses := slices.Concat([]int{400, 403, 417, 503, 505}, c.refuses)
-	if r.open {
+	if r.is(noToken) {
 		op["security"] = []object{}
 	} else {
 		refuses = append(refuses, 401)

@@ -11,59 +11,70 @@ import (
 	"github.com/stintd/stint/core/engine"
 )
 
+// facts are what is true of a call.
+type facts uint8
+
+const (
+	noToken     facts = 1 << iota // it needs no token
+	needsEngine                   // it needs an engine
+	packs                         // it answers with packed tables where the client takes them
+	fromLog                       // it is there too where a log is shown alone
+)
+
 // route is a call of the service.
 type route struct {
 	name   string // for metrics, and the path in the OpenAPI description
 	method string
 	path   string // a path, or, with a slash at its end, the beginning of one
 	needs  string // the least role
-	open   bool   // needs no token
-	engine bool   // needs an engine
-	packs  bool   // answers with packed tables where the client takes that
-	log    bool   // is there too where a log is shown alone
+	has    facts
 	handle func(*Server, *request) error
 }
 
+// is tells whether a fact is true of the call.
+func (r *route) is(f facts) bool { return r.has&f != 0 }
+
 // routes are all calls. Of two that match, the longer path counts.
 var routes = []*route{
-	{"/v1/hosts", "PUT", "/v1/hosts", RoleAdmin, false, true, false, false, input(engine.InputHosts)},
-	{"/v1/hosts", "PATCH", "/v1/hosts", RoleAdmin, false, true, false, false, input(engine.InputHostChanges)},
-	{"/v1/plan", "PUT", "/v1/plan", RoleConsumerAdmin, false, true, false, false, (*Server).putPlan},
-	{"/v1/plan", "GET", "/v1/plan", RoleReader, false, true, false, true, (*Server).getPlan},
-	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, false, true, false, true, (*Server).checkPlan},
-	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, false, true, false, false, input(engine.InputDemand)},
-	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, false, false,
+	{"/v1/hosts", "PUT", "/v1/hosts", RoleAdmin, needsEngine, input(engine.InputHosts)},
+	{"/v1/hosts", "PATCH", "/v1/hosts", RoleAdmin, needsEngine, input(engine.InputHostChanges)},
+	{"/v1/plan", "PUT", "/v1/plan", RoleConsumerAdmin, needsEngine, (*Server).putPlan},
+	{"/v1/plan", "GET", "/v1/plan", RoleReader, needsEngine | fromLog, (*Server).getPlan},
+	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, needsEngine | fromLog, (*Server).checkPlan},
+	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, needsEngine, input(engine.InputDemand)},
+	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, needsEngine,
 		input(engine.InputDemandChanges)},
-	{"/v1/demand/{source}", "DELETE", "/v1/demand/", RoleSubmitter, false, true, false, false, (*Server).deleteDemand},
-	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, false, false,
+	{"/v1/demand/{source}", "DELETE", "/v1/demand/", RoleSubmitter, needsEngine, (*Server).deleteDemand},
+	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, needsEngine,
 		input(engine.InputRunning)},
-	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, false, true, false, false, input(engine.InputReleases)},
-	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, false, true, false, false, (*Server).postCycle},
-	{"/v1/cycles", "GET", "/v1/cycles", RoleReader, false, true, true, true, (*Server).getCycles},
-	{"/v1/cycles/{cycle}/{table}", "GET", "/v1/cycles/", RoleReader, false, true, true, true, (*Server).getTable},
-	{"/v1/changes", "GET", "/v1/changes", RoleReader, false, true, false, false, (*Server).getChanges},
-	{"/v1/holdings", "GET", "/v1/holdings", RoleReader, false, true, false, true, (*Server).getHoldings},
-	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, false, true, true, true, (*Server).getConsumers},
-	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, true, true, (*Server).getConsumers},
-	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, false, true, (*Server).getExplain},
-	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, false, false, (*Server).postWhatif},
-	{"/v1/simulate", "POST", "/v1/simulate", RoleReader, false, true, false, false, (*Server).postSimulate},
-	{"/v1/hosts", "GET", "/v1/hosts", RoleReader, false, true, true, true, (*Server).getHosts},
-	{"/v1/loans", "GET", "/v1/loans", RoleReader, false, true, true, true, (*Server).getLoans},
-	{"/v1/demand/{source}", "GET", "/v1/demand/", RoleReader, false, true, false, false, (*Server).getDemand},
-	{"/v1/sources", "GET", "/v1/sources", RoleReader, false, true, false, false, (*Server).getSources},
-	{actorsPath + "/{source}", "PUT", actorsPath + "/", RoleSubmitter, false, true, false, false, (*Server).putActor},
-	{actorsPath, "GET", actorsPath, RoleReader, false, true, false, false, (*Server).getActors},
-	{"/v1/plan/revisions", "GET", "/v1/plan/revisions", RoleReader, false, true, false, true, (*Server).getRevisions},
-	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, false, true, false, true,
+	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, needsEngine, input(engine.InputReleases)},
+	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, needsEngine, (*Server).postCycle},
+	{"/v1/cycles", "GET", "/v1/cycles", RoleReader, needsEngine | packs | fromLog, (*Server).getCycles},
+	{"/v1/cycles/{cycle}/{table}", "GET", "/v1/cycles/", RoleReader, needsEngine | packs | fromLog, (*Server).getTable},
+	{"/v1/changes", "GET", "/v1/changes", RoleReader, needsEngine, (*Server).getChanges},
+	{"/v1/holdings", "GET", "/v1/holdings", RoleReader, needsEngine | fromLog, (*Server).getHoldings},
+	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, needsEngine | packs | fromLog, (*Server).getConsumers},
+	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, needsEngine | packs | fromLog,
+		(*Server).getConsumers},
+	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, needsEngine | fromLog, (*Server).getExplain},
+	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, needsEngine, (*Server).postWhatif},
+	{"/v1/simulate", "POST", "/v1/simulate", RoleReader, needsEngine, (*Server).postSimulate},
+	{"/v1/hosts", "GET", "/v1/hosts", RoleReader, needsEngine | packs | fromLog, (*Server).getHosts},
+	{"/v1/loans", "GET", "/v1/loans", RoleReader, needsEngine | packs | fromLog, (*Server).getLoans},
+	{"/v1/demand/{source}", "GET", "/v1/demand/", RoleReader, needsEngine, (*Server).getDemand},
+	{"/v1/sources", "GET", "/v1/sources", RoleReader, needsEngine, (*Server).getSources},
+	{actorsPath + "/{source}", "PUT", actorsPath + "/", RoleSubmitter, needsEngine, (*Server).putActor},
+	{actorsPath, "GET", actorsPath, RoleReader, needsEngine, (*Server).getActors},
+	{"/v1/plan/revisions", "GET", "/v1/plan/revisions", RoleReader, needsEngine | fromLog, (*Server).getRevisions},
+	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, needsEngine | fromLog,
 		(*Server).getRevisions},
-	{"/v1/events", "GET", "/v1/events", RoleReader, false, true, false, true, (*Server).getEvents},
-	{"/", "GET", "/", "", true, false, false, false, (*Server).getPage},
-	{"/console/{file}", "GET", "/console/", "", true, false, false, false, (*Server).getPage},
-	{"/healthz", "GET", "/healthz", "", true, false, false, false, (*Server).getHealth},
-	{"/readyz", "GET", "/readyz", "", true, false, false, false, (*Server).getReady},
-	{"/metrics", "GET", "/metrics", RoleReader, false, false, false, false, (*Server).getMetrics},
-	{"/openapi.json", "GET", "/openapi.json", "", true, false, false, false, (*Server).getOpenAPI},
+	{"/v1/events", "GET", "/v1/events", RoleReader, needsEngine | fromLog, (*Server).getEvents},
+	{"/", "GET", "/", "", noToken, (*Server).getPage},
+	{"/console/{file}", "GET", "/console/", "", noToken, (*Server).getPage},
+	{"/healthz", "GET", "/healthz", "", noToken, (*Server).getHealth},
+	{"/readyz", "GET", "/readyz", "", noToken, (*Server).getReady},
+	{"/metrics", "GET", "/metrics", RoleReader, 0, (*Server).getMetrics},
+	{"/openapi.json", "GET", "/openapi.json", "", noToken, (*Server).getOpenAPI},
 }
 
 // find gives the route of a request.

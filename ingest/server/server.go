@@ -400,7 +400,7 @@ func (s *Server) guarded(q *request, r *route) (err error) {
 
 // admit checks who asks.
 func (s *Server) admit(q *request, r *route) error {
-	if !r.open {
+	if !r.is(noToken) {
 		of := credentialsOf(q.RequestCtx)
 		who, err := s.authenticate(of)
 		if err != nil {
@@ -456,7 +456,7 @@ func (s *Server) run(q *request, r *route) error {
 	if err := s.admit(q, r); err != nil {
 		return err
 	}
-	if s.divisions != nil && (r.engine || r.path == "/healthz" || r.path == "/readyz") {
+	if s.divisions != nil && (r.is(needsEngine) || r.path == "/healthz" || r.path == "/readyz") {
 		return s.divide(q, r)
 	}
 	return s.answer(q, r)
@@ -464,9 +464,9 @@ func (s *Server) run(q *request, r *route) error {
 
 // answer answers who may ask.
 func (s *Server) answer(q *request, r *route) error {
-	q.packs = r.packs
-	if s.o.LogAlone && r.engine {
-		if !r.log {
+	q.packs = r.is(packs)
+	if s.o.LogAlone && r.is(needsEngine) {
+		if !r.is(fromLog) {
 			return problem{Type: "log-alone", Status: 409,
 				Detail: "a decision log is shown alone here (stint serve --log): " +
 					"nothing can be changed, and what needs a running service cannot be asked"}
@@ -476,7 +476,7 @@ func (s *Server) answer(q *request, r *route) error {
 	if s.elsewhere(r) {
 		return s.passOn(q)
 	}
-	if r.engine {
+	if r.is(needsEngine) {
 		if q.engine = s.engine.Load(); q.engine == nil {
 			return problem{Status: 503, Type: "not-ready", Detail: "not ready: " + *s.why.Load(), RetryAfter: 1}
 		}
