@@ -85,7 +85,8 @@ func formatFiles(files []string, check, write bool, stdin io.Reader, stdout io.W
 // formatted reads a file and formats it.
 func formatted(name string, stdin io.Reader) (was, is []byte, err error) {
 	if name == "-" {
-		if was, err = readAtMost(stdin, "stdin", policyBytesMax); err != nil {
+		was, err = readAtMost(stdin, "stdin", policyBytesMax)
+		if err != nil {
 			return nil, nil, err
 		}
 		is, err = plan.Format("stdin", was)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
 
@@ -133,7 +134,7 @@ func queryTable(log, name, cycle string) (*decision.Table, error) {
 	if !slices.Contains(r.Tables(), name) {
 		names := append(r.Tables(), auditName)
 		slices.Sort(names)
-		return nil, fmt.Errorf("no table %q; %sthere are %s", name, meant(name, names), strings.Join(names, ", "))
+		return nil, fmt.Errorf("no table %q; %sthere are %s", name, plan.Meant(name, names), strings.Join(names, ", "))
 	}
 	cycles := r.Cycles()
 	if len(cycles) == 0 {

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/stintd/stint/core/plan"
 )
 
 // settings is a configuration file being read: key by key, so that all its faults are told at once, each with its line,
@@ -138,7 +140,7 @@ func (s *settings) mapping(m *ast.MappingNode, path string, into reflect.Value) 
 		field, ok := fields[key]
 		if !ok {
 			s.line[full] = pair.Key.GetToken().Position.Line
-			s.fault(full, key, "no such key; "+meant(key, names)+"there are "+strings.Join(names, ", "))
+			s.fault(full, key, "no such key; "+plan.Meant(key, names)+"there are "+strings.Join(names, ", "))
 			continue
 		}
 		s.value(pair.Value, full, field)

@@ -11,14 +11,6 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// meant asks whether a word of the list was meant, "" where none is near.
-func meant(word string, list []string) string {
-	if near := plan.Nearest(word, list); near != "" {
-		return "did you mean " + near + "? "
-	}
-	return ""
-}
-
 // suggest makes the root command and all below it name what was meant by a misspelt command or flag.
 func suggest(root *cobra.Command) {
 	root.Args = subcommand

@@ -122,7 +122,8 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 				n = max(n, (over+u-1)/u)
 			}
 		}
-		if n = min(n, s.Holding.Units[q]); n > 0 {
+		n = min(n, s.Holding.Units[q])
+		if n > 0 {
 			s.release(q, n, decision.CauseHostLost)
 		}
 	}

@@ -92,7 +92,8 @@ func TestShortSince(t *testing.T) {
 						step.since)
 				}
 				var err error
-				if s, err = s.Copy(); err != nil {
+				s, err = s.Copy()
+				if err != nil {
 					t.Fatal(err)
 				}
 				runner = cycle.Runner{}

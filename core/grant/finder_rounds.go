@@ -70,7 +70,8 @@ func (g *Granter) find(i int32, at int, n int64) []room.Row {
 		}
 	case l.rules.placement == plan.BestFit:
 		g.gather(k, l, f, &l.rows, max(frontierLeast, min(n, int64(len(l.parcel)))*l.rules.candidates))
-		if f.from = room.Row(len(l.parcel)); len(g.rows) > 0 {
+		f.from = room.Row(len(l.parcel))
+		if len(g.rows) > 0 {
 			f.from = g.rows[0]
 		}
 		g.selectBest(l, f, min(n, max(1, int64(len(g.rows))/l.rules.candidates)))
@@ -303,7 +304,8 @@ func (g *Granter) finder(i int32, at int) *finder {
 	if k.on != nil { // Copy the mask: bits are cleared as hosts fill up for the kind.
 		own := make([]uint64, (len(l.parcel)+63)/64)
 		for i := range own {
-			if own[i] = ^uint64(0); mask != nil {
+			own[i] = ^uint64(0)
+			if mask != nil {
 				own[i] = mask[i]
 			}
 		}
@@ -311,7 +313,8 @@ func (g *Granter) finder(i int32, at int) *finder {
 	}
 	size := e.State.Shape.Size(k.key.shape)
 	*f = finder{need: l.index.Need(l.rules.devices.need(size)), mask: mask, ranked: turn != nil, begun: true}
-	if f.order = l.inOrder(selected, turn); !f.ranked && l.rules.placement == plan.BestFit {
+	f.order = l.inOrder(selected, turn)
+	if !f.ranked && l.rules.placement == plan.BestFit {
 		f.want = l.rules.direction(size)
 	}
 	return f

@@ -342,7 +342,8 @@ func (g *Granter) finder(s *search, at int) *finder {
 	if s.on != nil { // it gets bits of its own, as hosts fill up for it
 		own := make([]uint64, (len(l.parcel)+63)/64)
 		for i := range own {
-			if own[i] = ^uint64(0); mask != nil {
+			own[i] = ^uint64(0)
+			if mask != nil {
 				own[i] = mask[i]
 			}
 		}

@@ -16,8 +16,8 @@ func Nearest(word string, list []string) string {
 	return best
 }
 
-// meant asks whether a word of the list was meant, "" where none is near.
-func meant(word string, list []string) string {
+// Meant is a question for an error, such as "did you mean check? ", with a blank at its end; "" where no word is near.
+func Meant(word string, list []string) string {
 	if near := Nearest(word, list); near != "" {
 		return "did you mean " + near + "? "
 	}

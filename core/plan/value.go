@@ -156,7 +156,7 @@ func (r *reader) fields(v value, known ...string) (f fields, ok bool) {
 		if at := slices.IndexFunc(f, func(o field) bool { return o.key == one.key }); at >= 0 {
 			reason = fmt.Sprintf("the key stands here a second time, first on line %d", f[at].keyAt.Line)
 		} else if known != nil && !slices.Contains(known, one.key) {
-			reason = "unknown key; " + meant(one.key, known) + "known here: " + strings.Join(known, ", ")
+			reason = "unknown key; " + Meant(one.key, known) + "known here: " + strings.Join(known, ", ")
 		} else if len(f) == keysMax {
 			r.fault(v, "the mapping has more than %d keys", keysMax)
 			return f, true
