@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package cluster
 
 import (
@@ -10,9 +8,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Settle applies CYC-5: where a host is lost or shrank below what it holds, the
-// excess is released; then what is held beyond what is wanted. Before that, what
-// is under reclaim and due by now comes back (CYC-8). The releases wait in Released for
+// Settle applies CYC-5: what is held on hosts that are lost is released; then what is held beyond what is wanted; then
+// the excess of hosts that shrank below what they hold. Before that, what is under reclaim and due by now comes back
+// (CYC-8). The releases wait in Released for
 // emit. The cost follows the reclaims, parcels and sub-allocations that changed.
 func (s *State) Settle(nowUS int64) {
 	s.heedHosts()
@@ -20,6 +18,8 @@ func (s *State) Settle(nowUS int64) {
 	s.chargeBudgets(nowUS)
 	s.expire(nowUS)
 	s.settleOrphans(nowUS)
+	s.vacate()
+	s.trimAll()
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		s.sizeUp(p)
@@ -35,7 +35,8 @@ func (s *State) Settle(nowUS int64) {
 		}
 	}
 	s.forgetOrphans()
-	s.trimAll()
+	s.breakGangs()
+	s.forgetExcess()
 	s.settleLost(nowUS)
 	s.hush()
 	s.heed()
@@ -99,6 +100,34 @@ func (s *State) Finish(cycle, nowUS int64) {
 	s.outsideDirty = false
 	s.Cycle, s.NowUS = cycle, nowUS
 	s.Times.add(cycle, nowUS)
+}
+
+// vacate releases what is held on hosts of which nothing is left.
+func (s *State) vacate() {
+	for i := range s.Plans {
+		p := &s.Plans[i]
+		for _, k := range p.Changed {
+			if p.Parcels.exceeded(k) && s.isLost(p, p.Parcels.Begin(k)) {
+				s.relieve(p, p.Parcels.Begin(k))
+			}
+		}
+	}
+}
+
+// isLost tells whether a plan has nothing of a host, whose first parcel is k.
+func (s *State) isLost(p *Plan, k ParcelID) bool {
+	whole := make([]int64, p.Dimensions())
+	for d := range whole {
+		whole[d] = p.Parcels.freeOn(k, d)
+	}
+	for at, end := k, p.Parcels.End(k); at < end; at++ {
+		for q := p.Parcels.First[at]; q != NoID; q = s.Holding.NextOnParcel[q] {
+			for d, u := range s.Size(s.Holding.Sub[q])[:len(whole)] {
+				whole[d] += u * s.Holding.Units[q]
+			}
+		}
+	}
+	return !slices.ContainsFunc(whole, func(amount int64) bool { return amount > 0 })
 }
 
 // exceeded tells whether more is held on the host of a parcel than it has.

@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package cluster
 
 import (
@@ -19,15 +17,17 @@ type parting struct {
 	units int64
 }
 
-// trimAll releases what sub-allocations hold beyond what they want, of each newest first, then what is left of broken
-// gangs. O(what they hold).
+// trimAll releases what sub-allocations hold beyond what they want, of each newest first. O(what they hold).
 func (s *State) trimAll() {
 	if !s.trimAtOnce() {
 		for _, sub := range s.excess {
 			s.trim(sub)
 		}
 	}
-	s.breakGangs()
+}
+
+// forgetExcess lists those of trimAll that hold and want nothing any more, to be forgotten as the cycle ends.
+func (s *State) forgetExcess() {
 	for _, sub := range s.excess {
 		if s.Sub.Alloc[sub] != NoID && s.Sub.seen[sub] == unnamed && s.Sub.Held[sub] == 0 {
 			s.gone = append(s.gone, sub)

@@ -1,11 +1,8 @@
-//go:build !rounds
-
 package grant
 
 import (
 	"fmt"
 	"maps"
-	"math/bits"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -39,21 +36,21 @@ func (g *Granter) fitsWhole(a *pool.Ask) bool {
 	if places == nil {
 		return g.bears(a)
 	}
-	search, needs := a.Search, &g.env.Views.Needs
+	own, needs := a.Kind, &g.env.Views.Needs
 	for value, units := range g.roomBy(a, places) {
 		if units < a.Least {
 			continue
 		}
-		key := g.search[search].key
+		key := g.kind[own].key
 		key.need = needs.With(a.Sub, int32(value))
-		if a.Search = g.searchOf(key); g.bears(a) {
+		if a.Kind = g.kindOf(key); g.bears(a) {
 			if !prefers {
 				needs.Hold(a.Sub, int32(value))
 			}
 			return true
 		}
 	}
-	a.Search = search
+	a.Kind = own
 	return prefers && g.bears(a)
 }
 
@@ -67,23 +64,23 @@ func (g *Granter) bears(a *pool.Ask) bool {
 }
 
 // anywhere lets a gang go on anywhere that formed together where it could, and may be anywhere.
-func (g *Granter) anywhere(a *pool.Ask, search int32) {
-	if a.Search == search || g.search[a.Search].key.need == g.env.Views.Needs.Need(g.env.State, a.Sub) {
+func (g *Granter) anywhere(a *pool.Ask, own int32) {
+	if a.Kind == own || g.kind[a.Kind].key.need == g.env.Views.Needs.Need(g.env.State, a.Sub) {
 		return
 	}
-	g.search[search].on, a.Search = g.search[a.Search].on, search // units that it got on hosts count
+	g.kind[own].on, a.Kind = g.kind[a.Kind].on, own // units that it got on hosts count
 }
 
 // roomBy adds up by value of an attribute how many units of an ask fit the lots of the turn, whatever limits say.
 func (g *Granter) roomBy(a *pool.Ask, places *cluster.Places) []int64 {
 	sum := make([]int64, len(places.Text))
-	g.addRoom(a, places, sum, maps.Clone(g.search[a.Search].on))
+	g.addRoom(a, places, sum, maps.Clone(g.kind[a.Kind].on))
 	return sum
 }
 
 // addRoom adds to roomBy. on is how many units are on each host, where max_per_host is set.
 func (g *Granter) addRoom(a *pool.Ask, places *cluster.Places, sum []int64, on map[cluster.HostID]int64) {
-	most := g.search[a.Search].most
+	most := g.kind[a.Kind].most
 	g.eachFit(a, func(k cluster.ParcelID, units int64) bool {
 		host := g.env.Plan.Parcels.Host[k]
 		if on != nil {
@@ -100,7 +97,7 @@ func (g *Granter) addRoom(a *pool.Ask, places *cluster.Places, sum []int64, on m
 // count adds to a tally how many units of an ask fit the lots of the turn. They count in limits until uncount.
 // O(rows of the lots).
 func (g *Granter) count(a *pool.Ask, t *tally) {
-	s := &g.search[a.Search]
+	s := &g.kind[a.Kind]
 	if s.on != nil && t.on == nil {
 		t.on = maps.Clone(s.on)
 	}
@@ -115,31 +112,9 @@ func (g *Granter) count(a *pool.Ask, t *tally) {
 }
 
 // eachFit calls f for the parcels of the lots of the turn that have room for units of an ask, with how many fit, until
-// it is false. O(rows of the lots).
+// it is false. O(rows with room).
 func (g *Granter) eachFit(a *pool.Ask, f func(k cluster.ParcelID, units int64) bool) {
-	s := &g.search[a.Search]
-	for at := range g.lots {
-		l, of := g.lots[at], g.finder(s, at)
-		if of.need.Never() {
-			continue
-		}
-		for w := 0; w <= (len(l.parcel)-1)>>6; w++ {
-			rows := ^uint64(0)
-			if of.mask != nil {
-				rows = of.mask[w]
-			}
-			for ; rows != 0; rows &= rows - 1 {
-				row := w<<6 + bits.TrailingZeros64(rows)
-				if row >= len(l.parcel) {
-					break
-				}
-				if l.index.Fits(room.Row(row), &of.need) &&
-					!f(l.parcel[row], pool.Fit(l.index.Free(room.Row(row)), g.env.State.Shape.Size(a.Shape))) {
-					return
-				}
-			}
-		}
-	}
+	g.eachRoom(a.Kind, f)
 }
 
 // countIn adds units to a tally, as far as share limits bear them; it is false where they do not bear all.
@@ -172,21 +147,17 @@ func (g *Granter) uncount(a *pool.Ask, t *tally) {
 
 // formOwn gives a gang all that it is given at once on its leaf's own parcels, by preference, or passes it over.
 func (g *Granter) formOwn(a *pool.Ask, out *Decisions) {
-	search := a.Search
+	own := a.Kind
 	if a.Passed = !g.fitsWhole(a); a.Passed {
 		return
 	}
-	s := &g.search[a.Search]
-	defer g.anywhere(a, search)
+	defer g.anywhere(a, own)
 	for range a.Least {
-		at, row := 0, room.NoRow
-		for ; at < len(g.lots) && row == room.NoRow; at++ {
-			row = g.seek(s, at)
-		}
+		at, row := g.seek(a.Kind)
 		if row == room.NoRow {
 			panic(fmt.Sprintf("BUG: a gang of %d units does not fit", a.Least))
 		}
-		k, on := g.take(s, at-1, row)
+		k, on := g.take(a.Kind, at, row)
 		g.sets.Hold(a.Sub, k)
 		out.add(g.env, a.Sub, k, on)
 	}
@@ -222,8 +193,8 @@ func (g *Granter) Waiting(e *Env, gangs []cluster.SubID) (subs []cluster.SubID) 
 		}
 	}
 	g.net.Sum(&e.Env, e.Promises, plan.Root)
-	g.stake = g.net.Stakes(&e.Env, g.stake)
-	if g.race.begin(&e.Env, plan.Root, g.leaves, g.stake) {
+	g.rounds.usage = g.net.Stakes(&e.Env, g.rounds.usage)
+	if g.race.begin(&e.Env, plan.Root, g.leaves, g.rounds.usage) {
 		for leaf := g.race.next(); leaf != nobody; leaf = g.race.next() {
 			subs = g.waitingOf(subs, plan.Node(leaf))
 			delete(waits, plan.Node(leaf))
@@ -265,7 +236,7 @@ func (g *Granter) ready(e *Env, top plan.Node, sub cluster.SubID) *pool.Ask {
 	if g.fill(false); len(g.leaves) == 0 {
 		return nil
 	}
-	if g.layLots(g.least()); len(g.lots) == 0 {
+	if g.layLots(g.least()); len(g.lots.list) == 0 {
 		return nil
 	}
 	g.lookup()
@@ -327,7 +298,7 @@ func (g *Granter) Room(e *Env, sub cluster.SubID, places *cluster.Places) []int6
 			continue
 		}
 		if on == nil {
-			on = maps.Clone(g.search[a.Search].on)
+			on = maps.Clone(g.kind[a.Kind].on)
 		}
 		g.addRoom(a, places, sum, on)
 	}

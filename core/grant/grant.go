@@ -1,13 +1,11 @@
-//go:build !rounds
-
-// Package grant hands out what is free in a pool of an MD plan (MD-16, with MD-7 to MD-9 and MD-18): unit by unit,
-// always to the consumer that has least for its share, always to the parcel that the rules of placement name. Pool is
-// given an environment and gives back columns of decisions; it changes nothing of the state, knows no clock, and runs
-// on one thread.
+// Package grant hands out what is free in a pool of an MD plan (MD-16, with MD-7 to MD-9, MD-18 and MD-20). Pool takes
+// an environment and adds columns of decisions; it changes nothing of the state, reads no clock, and runs on
+// one thread.
 //
-// A pool's turn: its parcels become lots, in the order in which they are used; the leaves below it that are short of
-// something become a queue each; then the loop. A leaf's own parcels are granted by the same function, the leaf being
-// the pool's consumer.
+// A pool's turn: its parcels become lots, in the order in which they are used. The leaves below the pool that are short
+// of something become a queue each. Then the pool is filled in rounds: a step of share usage is divided among the
+// leaves, becomes whole units, and the units of all leaves are placed kind by kind. A leaf's own parcels are granted by
+// the same function, unit by unit, as nobody else draws on them.
 package grant
 
 import (
@@ -46,73 +44,49 @@ func (d *Decisions) add(e *Env, sub cluster.SubID, k cluster.ParcelID, on cluste
 
 // Granter is the memory of pools' turns. The zero value is ready. What a pool is given is booked before its next turn.
 type Granter struct {
-	Eager bool // what saves time where parcels are many is done wherever it may be. It decides nothing
-
 	race   race
 	queue  pool.Queue
-	given  int32     // the ask that was served last
-	units  int64     // that it was given
 	only   *pool.Ask // nil: all; else the one gang that is served
 	all    bool      // what that is promised, or lost in this cycle, counts for nothing
 	formed bool      // some gang was given all of its min_units at once
 	leaves []int32   // numbers of the leaves that are short, by line of the queue
-	kinds  kinds
 	net    pool.Net
-	stake  []int64
-	line   []int32 // by number of a node: its queue
-	lots   []*lot  // of the pool in turn
-	shelf  shelf
-	search []search
+	seen   []bool  // by shape: scratch
+	line   []int32 // by number of a node: its line in the queue
+	lots   lots
+	kind   []kind
+	by     map[kindKey]int32
 	masks  masks
-	by     map[searchKey]int32
+	rounds rounds
 	env    *Env
 	top    plan.Node
-	mixed  bool // some lot is
 	sets   Sets // nil: a pool has its turn
 	moved  bool // parcels may have more room than they had
+
+	rows   []room.Row // scratch of find, as the next two
+	points [2][]uint64
+	keys   []uint32
 }
 
-// New returns a Granter. With eager it keeps lots wherever it may.
-func New(eager bool) Granter { return Granter{Eager: eager} }
+// New returns a Granter. It keeps no lots from turn to turn, so that eager says nothing to it.
+func New(eager bool) Granter { return Granter{} }
 
 // Pool hands out what is free in the pool of a consumer, or on a leaf's own parcels, as things are held now. The
-// decisions are added to out; limits are brought up by them. O(units × (depth × log children + what finding a parcel
-// takes), parcels and sub-allocations below the consumer).
+// decisions are added to out; limits are brought up by them.
 func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	g.env, g.top = e, top
 	if g.fill(false); len(g.leaves) == 0 {
 		return
 	}
-	if g.layLots(g.least()); len(g.lots) == 0 {
+	if g.layLots(g.least()); len(g.lots.list) == 0 {
 		return
 	}
-	g.net.Sum(&e.Env, e.Promises, top)
 	g.lookup()
 	if e.State.Policy.Leaf(top) {
-		for g.serve(0, out) {
-		}
+		g.fillOwn(out)
 		return
 	}
-	g.stake = g.net.Stakes(&e.Env, g.stake)
-	g.kinds.fill(e, &g.queue, &g.net, top)
-	if !g.race.begin(&e.Env, top, g.leaves, g.stake) {
-		return
-	}
-	g.line = column.Zeros(g.line, len(g.stake))
-	for l, leaf := range g.leaves {
-		g.line[leaf] = int32(l)
-	}
-	for leaf := g.race.next(); leaf != nobody; leaf = g.race.next() {
-		l, usage := g.line[leaf], int64(0)
-		given := g.serve(l, out)
-		if given {
-			usage = g.kinds.next(g.queue.Ask[g.given].Kind)
-			for range g.units - 1 {
-				usage += g.kinds.next(g.queue.Ask[g.given].Kind)
-			}
-		}
-		g.race.served(leaf, usage, given && g.queue.Advance(l))
-	}
+	g.fillInRounds(out)
 }
 
 // fill lists what the leaves of the pool are short of beside what they are promised, of those that may draw on it; with
@@ -145,35 +119,30 @@ func (g *Granter) fill(all bool) {
 	}
 }
 
-// serve gives a leaf one unit, or all of a gang's min_units, of the ask whose turn it is or, where nothing of that
-// fits, of the next; false when nothing fits.
-func (g *Granter) serve(l int32, out *Decisions) bool {
+// fillOwn gives a leaf the room of its own parcels, unit by unit, a gang at once, until nothing fits.
+func (g *Granter) fillOwn(out *Decisions) {
 	q := &g.queue
-	for q.Advance(l) {
-		at := q.Next(l)
+	for q.Advance(0) {
+		at := q.Next(0)
 		a := &q.Ask[at]
 		units := g.give(a, out)
+		a.Passed = units == 0 // nor will it fit later: room only falls
+		a.Has += units
 		if units > 0 {
-			a.Has += units
 			g.formed = g.formed || a.Least > 1
-			a.Least, g.given, g.units = 1, at, units
-		} else {
-			a.Passed = true // nor will it in this loop: free room only falls
+			a.Least = 1
 		}
-		if q.Settle(l); units > 0 {
-			return true
-		}
+		q.Settle(0)
 	}
-	return false
 }
 
-// give takes room for as many units of an ask as are given at once, and gives their number: 0 where they do not fit.
+// give takes room for as many units of an ask as are given at once, and returns their number: 0 where they do not fit.
 func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
-	if search := a.Search; a.Least > 1 {
+	if k := a.Kind; a.Least > 1 {
 		if !g.fitsWhole(a) {
 			return 0
 		}
-		defer g.anywhere(a, search)
+		defer g.anywhere(a, k)
 	}
 	for units < a.Least {
 		k, on, ok := g.place(a)
@@ -191,49 +160,42 @@ func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
 
 // place takes room for one unit of an ask; false when there is none, or a share limit stands against it.
 func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices, ok bool) {
-	g.env.State.Yield()
 	e := g.env
-	leaf := plan.None
+	leaf, size := plan.None, e.State.Shape.Size(a.Shape)
 	if e.Limits != nil {
 		leaf = e.State.Node(a.Sub)
-		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape)); over != plan.None {
+		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, size); over != plan.None {
 			return 0, 0, false
 		}
 	}
-	s := &g.search[a.Search]
-	for ; s.lot < len(g.lots); s.lot++ {
-		row := g.seek(s, s.lot)
-		if row == room.NoRow {
-			continue
-		}
-		if k, on = g.take(s, s.lot, row); e.Limits != nil {
-			e.Limits.Add(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape), 1)
-		}
-		return k, on, true
+	at, row := g.seek(a.Kind)
+	if row == room.NoRow {
+		return 0, 0, false
 	}
-	return 0, 0, false
+	if k, on = g.take(a.Kind, at, row); e.Limits != nil {
+		e.Limits.Add(&e.Env, leaf, g.top, size, 1)
+	}
+	return k, on, true
 }
 
-// seek is the row of a lot for one unit of a search, room.NoRow when nothing fits there.
-func (g *Granter) seek(s *search, at int) room.Row {
-	l, f := g.lots[at], g.finder(s, at)
-	for {
-		row := f.find(l)
-		if row == room.NoRow || s.on == nil || s.on[g.env.Plan.Parcels.Host[l.parcel[row]]] < s.most {
-			return row
+// seek returns the lot and the row for one unit of a kind, room.NoRow when nothing fits.
+func (g *Granter) seek(i int32) (at int, row room.Row) {
+	for k := &g.kind[i]; k.lot < len(g.lots.list); k.lot++ {
+		if rows := g.find(i, k.lot, 1); len(rows) > 0 {
+			return k.lot, rows[0]
 		}
-		f.mask[row>>6] &^= 1 << (uint(row) & 63)
 	}
+	return 0, room.NoRow
 }
 
-// take takes room for a unit of a search off a row of a lot, and gives the parcel and the devices there.
-func (g *Granter) take(s *search, at int, row room.Row) (k cluster.ParcelID, on cluster.Devices) {
-	l := g.lots[at]
-	k = l.parcel[row]
-	if on = l.take(row, &s.unit[at].need); s.on != nil {
-		s.on[g.env.Plan.Parcels.Host[k]]++
+// take takes room for a unit of a kind off a row of a lot, and returns the parcel and the devices there.
+func (g *Granter) take(i int32, at int, row room.Row) (parcel cluster.ParcelID, on cluster.Devices) {
+	k, l := &g.kind[i], g.lots.list[at]
+	parcel = l.parcel[row]
+	if on = l.take(row, &k.unit[at].need); k.on != nil {
+		k.on[g.env.Plan.Parcels.Host[parcel]]++
 	}
-	return k, on
+	return parcel, on
 }
 
 // room is what a parcel has free for the pool's turn.
@@ -247,14 +209,13 @@ func (g *Granter) room(k cluster.ParcelID, free, rest []int64) (less bool) {
 // least is, by dimension, the least that any ask takes: a parcel with less is of no use.
 func (g *Granter) least() []int64 {
 	var least []int64
-	seen := column.Zeros(g.kinds.last, g.env.State.Shape.Len())
-	g.kinds.last = seen
+	g.seen = column.Zeros(g.seen, g.env.State.Shape.Len())
 	for i := range g.queue.Ask {
 		shape := g.queue.Ask[i].Shape
-		if seen[shape] > 0 {
+		if g.seen[shape] {
 			continue
 		}
-		seen[shape] = 1
+		g.seen[shape] = true
 		size := g.env.State.Shape.Size(shape)
 		if least == nil {
 			least = slices.Clone(size)
@@ -271,84 +232,67 @@ func (e *Env) preference(n plan.Node, k cluster.ParcelID) int8 {
 	return e.Views.Needs.Preference(e.State, e.Plan, e.Window, n, k)
 }
 
-// lookup gives each ask its search, at the first lot.
+// lookup gives each ask its kind.
 func (g *Granter) lookup() {
 	e := g.env
-	g.search, g.masks.key, g.masks.bits = g.search[:0], g.masks.key[:0], g.masks.bits[:0]
-	g.by = map[searchKey]int32{}
+	g.kind, g.masks.key, g.masks.bits = g.kind[:0], g.masks.key[:0], g.masks.bits[:0]
+	if g.by == nil {
+		g.by = map[kindKey]int32{}
+	}
+	clear(g.by)
 	for l, n := range g.queue.Leaf {
-		key := searchKey{side: plan.None, sub: cluster.NoID}
-		if g.mixed {
+		key := kindKey{side: plan.None}
+		if g.lots.mixed {
 			if key.grace = e.State.Policy.ReclaimUS[n]; n != g.top {
 				key.side = e.Toward(n, g.top)
 			}
 		}
 		asks := g.queue.Asks(int32(l))
+		last := kindKey{shape: cluster.NoID}
 		for i := range asks {
 			a := &asks[i]
 			key.shape, key.need, key.sub = a.Shape, e.Views.Needs.Need(e.State, a.Sub), cluster.NoID
-			if e.State.Sub.MaxPerHost[a.Sub] != plan.Unlimited {
+			own := a.Least > 1 || e.State.Sub.Together[a.Sub] != 0
+			if own || e.State.Sub.MaxPerHost[a.Sub] != plan.Unlimited {
 				key.sub = a.Sub
 			}
-			a.Search = g.searchOf(key)
+			if key == last {
+				a.Kind = asks[i-1].Kind
+				continue
+			}
+			a.Kind, last = g.kindOf(key), key
 		}
 	}
 }
 
-// searchOf is the number of the search of a key.
-func (g *Granter) searchOf(key searchKey) int32 {
+// kindOf returns the number of a kind.
+func (g *Granter) kindOf(key kindKey) int32 {
 	at, ok := g.by[key]
 	if !ok {
-		at = int32(len(g.search))
+		at = int32(len(g.kind))
 		g.by[key] = at
 		g.open(key)
 	}
 	return at
 }
 
-// open adds a search, in the memory of an earlier one where there is one.
-func (g *Granter) open(key searchKey) {
-	if len(g.search) < cap(g.search) {
-		g.search = g.search[:len(g.search)+1]
+// open adds a kind, in the memory of an earlier one where there is one.
+func (g *Granter) open(key kindKey) {
+	if len(g.kind) < cap(g.kind) {
+		g.kind = g.kind[:len(g.kind)+1]
 	} else {
-		g.search = append(g.search, search{})
+		g.kind = append(g.kind, kind{})
 	}
-	s, e := &g.search[len(g.search)-1], g.env
-	s.key, s.lot, s.on = key, 0, nil
-	if key.sub != cluster.NoID {
-		s.most, s.on = e.State.Sub.MaxPerHost[key.sub], map[cluster.HostID]int64{}
+	k, e := &g.kind[len(g.kind)-1], g.env
+	*k = kind{key: key, unit: k.unit}
+	if key.sub != cluster.NoID && e.State.Sub.MaxPerHost[key.sub] != plan.Unlimited {
+		k.most, k.on = e.State.Sub.MaxPerHost[key.sub], map[cluster.HostID]int64{}
 		h := &e.State.Holding
 		for q := e.State.Sub.First[key.sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			s.on[e.Plan.Parcels.Host[h.Parcel[q]]] += h.Units[q]
+			k.on[e.Plan.Parcels.Host[h.Parcel[q]]] += h.Units[q]
 		}
 	}
-	for i := range s.unit {
-		s.unit[i].begun = false
+	for i := range k.unit {
+		k.unit[i].begun = false
 	}
-}
-
-// finder is where a search is in a lot.
-func (g *Granter) finder(s *search, at int) *finder {
-	for len(s.unit) <= at {
-		s.unit = append(s.unit, finder{})
-	}
-	f := &s.unit[at]
-	if f.begun {
-		return f
-	}
-	l, e := g.lots[at], g.env
-	selected, turn := e.Views.Needs.Of(e.State, e.Plan, s.key.need)
-	mask := g.masks.of(l, maskKey{at, s.key.need, s.key.side, s.key.grace}, selected)
-	if s.on != nil { // it gets bits of its own, as hosts fill up for it
-		own := make([]uint64, (len(l.parcel)+63)/64)
-		for i := range own {
-			own[i] = ^uint64(0)
-			if mask != nil {
-				own[i] = mask[i]
-			}
-		}
-		mask = own
-	}
-	f.begin(l, s.key.shape, e.State.Shape.Size(s.key.shape), mask, l.inOrder(selected, turn), turn != nil)
-	return f
 }

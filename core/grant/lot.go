@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package grant
 
 import (
@@ -10,43 +8,33 @@ import (
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/room"
-	"github.com/stintd/stint/vecpack"
 )
 
-// lot is parcels that a pool gives units of in one order, as rows of an index of their free room, in the order of
-// parcels. While a pool grants, free room only falls: what fits nowhere in a lot will not fit there later.
+// lot is parcels that a pool gives units of in one order, as rows of an index of their room, in the order of parcels.
+// Room is what those may have who draw on the pool: what is free, or less where lenders reserve more (MD-8).
+// Invariant: while a pool grants, room only falls, save where a step is undone.
 type lot struct {
-	rules  *Rules
+	rules  *rules
 	dims   int
 	parcel []cluster.ParcelID // by row
-	// by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
+	// by row: consumers below this child of the pool's consumer get nothing of the row; None: everybody may
 	side  []plan.Node
-	grace []int64 // by row: who may take longer gets nothing of it
+	grace []int64 // by row: consumers with a longer grace get nothing of the row
 	mixed bool    // sides or graces say something
-	// what is free, or less where a lender's reserve leaves less; of plans with devices two figures more
-	index   room.Index
-	device  []int64 // by row and device: what is free on it; of plans with devices
-	slack   []int64 // by row, then dimension: how much more is free; nil: nothing
-	whole   []int64 // scratch, as the next three
-	now     []int64
-	rest    []int64
-	figures []int64
 
-	class   []int16           // by row
-	sets    [classesMax]int32 // numbers in set, from 1; 0: no row was in the class yet
-	set     []room.Set
-	used    int
-	arrived [classesMax]uint32 // how often a row came into the class
-	shape   [classesMax / fullnesses]bool
-	shapes  []uint8                         // those in which a row was, in order of coming
-	crest   [classesMax / fullnesses]uint64 // no row of the shape has more
-	// under balanced: the most weighted free room of two below, from 1; rows from the width on
-	tree []int64
+	index  room.Index
+	rows   room.Set // of open hosts; under stacked placement those in use
+	unused room.Set // under stacked placement: the others
+	point  []uint64 // by row: the coordinates of its room, under best fit
+	device []int64  // by row and device: what is free on it; of plans with devices
+	tree   []int64  // under balanced placement: the most weighted room of two below, from 1; rows from the width on
+
+	free, rest, figures []int64 // scratch
 }
 
 // begin empties the lot.
-func (l *lot) begin(r *Rules, dims int) {
-	l.rules, l.dims, l.mixed, l.slack = r, dims, false, nil
+func (l *lot) begin(r *rules, dims int) {
+	l.rules, l.dims, l.mixed = r, dims, false
 	l.parcel, l.side, l.grace = l.parcel[:0], l.side[:0], l.grace[:0]
 }
 
@@ -55,152 +43,106 @@ func (l *lot) add(k cluster.ParcelID, side plan.Node, grace int64) {
 	l.parcel, l.side, l.grace = append(l.parcel, k), append(l.side, side), append(l.grace, grace)
 }
 
-// lay readies the lot. Of gives what a parcel has free, and what of that those may have who draw on it here.
-func (l *lot) lay(p *cluster.Plan, of roomOfParcel) {
+// lay readies the lot. Of writes what a parcel has free, and what of that those may have who draw on it here.
+func (l *lot) lay(p *cluster.Plan, of func(k cluster.ParcelID, free, rest []int64) (less bool)) {
 	n := len(l.parcel)
 	l.index.Reset(n, l.rules.devices.room(l.rules.most))
+	l.rows.Reset(n)
 	l.device = column.Zeros(l.device, n*l.rules.devices.most)
-	l.class, l.used, l.shapes = column.Zeros(l.class, n), 0, l.shapes[:0]
-	clear(l.sets[:])
-	clear(l.shape[:])
-	clear(l.crest[:])
-	l.tree = l.tree[:0]
-	if l.rules.placement == plan.Balanced {
+	l.tree, l.point = l.tree[:0], l.point[:0]
+	switch l.rules.placement {
+	case plan.BestFit:
+		l.point = column.Zeros(l.point, n*l.rules.words)
+	case plan.Stacked:
+		l.unused.Reset(n)
+	case plan.Balanced:
 		l.tree = column.Zeros(l.tree, 2<<bits.Len(uint(max(1, n)-1)))
 	}
-	l.now, l.rest = column.Zeros(l.now, l.dims), column.Zeros(l.rest, l.dims)
+	l.free, l.rest = column.Zeros(l.free, l.dims), column.Zeros(l.rest, l.dims)
 	for row, k := range l.parcel {
-		if l.class[row] = -1; p.Parcels.IsOpen(k) {
-			l.put(p, row, of)
+		if !p.Parcels.IsOpen(k) {
+			continue
 		}
+		of(k, l.free, l.rest)
+		l.put(p, room.Row(row))
 	}
 	for i := len(l.tree)/2 - 1; i > 0; i-- {
 		l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
 	}
 }
 
-// roomOfParcel gives what a parcel has free, and what of that those may have who draw on it; less tells whether that is
-// less.
-type roomOfParcel func(k cluster.ParcelID, free, rest []int64) (less bool)
-
-// put sets the room of a row whose host is open.
-func (l *lot) put(p *cluster.Plan, row int, of roomOfParcel) {
-	less := of(l.parcel[row], l.now, l.rest)
-	if less && l.slack == nil {
-		l.slack = make([]int64, len(l.parcel)*l.dims)
-	}
-	for d, free := range l.now {
-		if l.slack != nil {
-			l.slack[row*l.dims+d] = free - l.rest[d]
+// put sets the room of a row whose host is open, from l.free and l.rest.
+func (l *lot) put(p *cluster.Plan, row room.Row) {
+	l.index.Put(row, l.withDevices(p, int(row), l.rest))
+	set := &l.rows
+	if l.rules.placement == plan.Stacked {
+		set = &l.unused
+		for d, free := range l.free {
+			if free != p.Parcels.Cap[d][l.parcel[row]] {
+				set = &l.rows
+			}
 		}
 	}
-	l.index.Put(room.Row(row), l.withDevices(p, row, l.rest))
+	set.Add(&l.index, row)
 	if len(l.tree) > 0 {
-		l.tree[len(l.tree)/2+row] = 1 + l.rules.weigh(l.now) // more than 0: there is a row
-		return
+		l.tree[len(l.tree)/2+int(row)] = 1 + l.rules.weigh(l.index.Free(row)) // more than 0: there is a row
 	}
-	begun := false
-	for d, free := range l.now {
-		begun = begun || free != p.Parcels.Cap[d][l.parcel[row]]
-	}
-	l.move(room.Row(row), l.rules.class(l.now, begun))
+	l.place(row)
 }
 
-// bring brings a row up to what its parcel has now. O(log rows).
-func (l *lot) bring(p *cluster.Plan, row int, of roomOfParcel) {
-	if p.Parcels.IsOpen(l.parcel[row]) {
-		l.put(p, row, of)
-	} else {
-		l.index.Shut(room.Row(row))
-		switch {
-		case len(l.tree) > 0:
-			l.tree[len(l.tree)/2+row] = 0
-		case l.class[row] >= 0:
-			l.set[l.sets[l.class[row]]-1].Remove(room.Row(row))
-			l.class[row] = -1
-		}
-	}
-	l.climb(row)
-}
-
-// climb brings the tree above a row up.
-func (l *lot) climb(row int) {
-	for i := (len(l.tree)/2 + row) / 2; i > 0 && len(l.tree) > 0; i /= 2 {
-		l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
+// place brings the coordinates of a row up to its room.
+func (l *lot) place(row room.Row) {
+	if len(l.point) > 0 {
+		l.rules.point(l.point[int(row)*l.rules.words:][:l.rules.words], l.index.Free(row))
 	}
 }
 
-// move puts a row into a class.
-func (l *lot) move(row room.Row, class int) {
-	if was := l.class[row]; was >= 0 {
-		l.set[l.sets[was]-1].Remove(row)
-	}
-	if l.sets[class] == 0 {
-		if l.used == len(l.set) {
-			l.set = append(l.set, room.Set{})
-		}
-		l.set[l.used].Reset(len(l.parcel))
-		l.used++
-		l.sets[class], l.arrived[class] = int32(l.used), 0
-	}
-	l.class[row] = int16(class)
-	l.arrived[class]++
-	l.set[l.sets[class]-1].Add(&l.index, row)
-	shape := class / fullnesses
-	if l.crest[shape] = vecpack.Most(l.crest[shape], l.index.Word(row)); !l.shape[shape] {
-		l.shape[shape] = true
-		l.shapes = append(l.shapes, uint8(shape))
-	}
-}
-
-// lower brings what the rows of each shape have at most down to what their sets say, which searches lower.
-func (l *lot) lower() {
-	clear(l.crest[:])
-	for class, at := range l.sets {
-		if at > 0 {
-			shape := class / fullnesses
-			l.crest[shape] = vecpack.Most(l.crest[shape], l.set[at-1].Most())
-		}
-	}
-}
-
-// take takes a unit off a row that it fits, and gives the devices on which it lies.
+// take takes a unit off a row that has room for it, and returns the devices on which the unit lies.
 func (l *lot) take(row room.Row, need *room.Need) (on cluster.Devices) {
 	if l.rules.devices.per > 0 {
 		on = l.takeDevices(row, need)
 	} else {
 		l.index.Take(row, need)
 	}
-	if len(l.tree) > 0 {
-		l.tree[len(l.tree)/2+int(row)] = 1 + l.rules.weigh(l.free(row))
-		l.climb(int(row))
-		return on
+	if l.rules.placement == plan.Stacked && l.unused.Has(row) {
+		l.unused.Remove(row)
+		l.rows.Add(&l.index, row)
 	}
-	class := 0 // it is in use
-	if l.rules.placement == plan.BestFit {
-		class = l.rules.bestFit(l.free(row))
-	}
-	if class != int(l.class[row]) {
-		l.move(row, class)
-	}
+	l.changed(row)
 	return on
 }
 
-// free is what is free on the parcel of a row, reserves left aside, in memory that is used again.
-func (l *lot) free(row room.Row) []int64 {
-	free := l.index.Free(row)
-	if l.slack == nil {
-		return free
+// giveBack undoes take, save that the row stays in use.
+func (l *lot) giveBack(row room.Row, need *room.Need, on cluster.Devices) {
+	free := append(l.figures[:0], l.index.Free(row)...)
+	for d, v := range need.Size()[:l.dims] {
+		free[d] += v
 	}
-	sum := l.whole[:0]
-	for d, v := range free {
-		sum = append(sum, v+l.slack[int(row)*l.dims+d])
+	if l.rules.devices.per > 0 {
+		v, devices := &l.rules.devices, l.deviceFree(int(row))
+		cluster.TakeOfDevices(devices, on, v.per, need.Size()[v.dimension], -1)
+		free[l.dims], free[l.dims+1] = cluster.RoomOfDevices(devices, v.per)
 	}
-	l.whole = sum
-	return sum
+	l.figures = free
+	l.index.Put(row, free)
+	l.rows.Add(&l.index, row)
+	l.changed(row)
 }
 
-// inOrder is the selected rows of the lot in the order of a requirement, nil where it has none. Turn is a parcel's
+// changed brings up the coordinates of a row, or the tree above it.
+func (l *lot) changed(row room.Row) {
+	l.place(row)
+	if len(l.tree) == 0 {
+		return
+	}
+	i := len(l.tree)/2 + int(row)
+	l.tree[i] = 1 + l.rules.weigh(l.index.Free(row))
+	for i /= 2; i > 0; i /= 2 {
+		l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
+	}
+}
+
+// inOrder returns the selected rows of the lot in the order of a requirement, nil where it has none. Turn is a parcel's
 // place in the order.
 func (l *lot) inOrder(selected []uint64, turn []int32) []room.Row {
 	if turn == nil {

@@ -1,12 +1,9 @@
-//go:build !rounds
-
 package grant
 
 import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
-	"github.com/stintd/stint/core/room"
 )
 
 // Sets is what leaves' turns on their own parcels ask of sets under way, and of those who make them (core/reclaim). It
@@ -39,7 +36,7 @@ func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 	if g.fill(true); len(g.leaves) == 0 {
 		return
 	}
-	if g.layLots(nil); len(g.lots) == 0 { // full parcels too: a set that lapses may free them
+	if g.layLots(nil); len(g.lots.list) == 0 { // full parcels too: a set that lapses may free them
 		return
 	}
 	g.lookup()
@@ -80,14 +77,13 @@ func (g *Granter) placeOwn(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices,
 			worst = g.env.preference(g.top, aim) // nothing worse than that
 		}
 	}
-	s := &g.search[a.Search]
-	for at := range g.lots {
-		tier := g.env.preference(g.top, g.lots[at].parcel[0])
+	for at, l := range g.lots.list {
+		tier := g.env.preference(g.top, l.parcel[0])
 		if tier > worst {
 			break
 		}
-		if row := g.seek(s, at); row != room.NoRow {
-			k, on = g.take(s, at, row)
+		if rows := g.find(a.Kind, at, 1); len(rows) > 0 {
+			k, on = g.take(a.Kind, at, rows[0])
 			if promised {
 				g.sets.Lapse(a.Sub)
 			}
@@ -108,12 +104,13 @@ func (g *Granter) placeOwn(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices,
 // relay lays the lots by what parcels have now, as sets lapsed or were made.
 func (g *Granter) relay() {
 	g.moved = true
-	for i := range g.lots {
-		g.lots[i].lay(g.env.Plan, g.room)
+	for _, l := range g.lots.list {
+		l.lay(g.env.Plan, g.room)
 	}
-	for i := range g.search {
-		for at := range g.search[i].unit {
-			g.search[i].unit[at].begun = false
+	for i := range g.kind {
+		g.kind[i].lot = 0
+		for at := range g.kind[i].unit {
+			g.kind[i].unit[at].begun = false
 		}
 	}
 }

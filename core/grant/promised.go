@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package grant
 
 import (
@@ -10,6 +8,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 )
 
 // Given is how many units of their sets takers were given, a row for each set that gave any.
@@ -19,48 +18,45 @@ type Given struct {
 }
 
 // Promised gives takers what sets hold for them, where its room has come free (step 3 of docs/shares.md): sets in order
-// of number, while the room of the parcel with what the set keeps covers a unit. What the sets of one parcel give
-// changes nothing on others. Gangs that wait come last, those with the earliest set first, each when it is given all of
-// its min_units. Decisions are added to out, with the sets of each parcel together.
-// O(sets, and what is held on their parcels where those have reserves).
+// of number, while the room of the parcel with what the set keeps covers a unit, and held units pass no share limit
+// with it (MD-18.3). Gangs that wait come last, those with the earliest set first, each when it is given all of its
+// min_units. Decisions are added to out.
+// O(sets, what is held on their parcels where those have reserves, and by size where share limits are set).
 func Promised(e *Env, out *Decisions, given *Given) {
 	var waiting []cluster.SubID
+	on := map[cluster.ParcelID][]taker{}
+	limits := pool.HeldLimits(&e.Env)
 	for _, id := range e.Promises.Set {
-		if taker := e.State.Set.Taker[id]; e.State.Forming(taker) && !slices.Contains(waiting, taker) {
-			waiting = append(waiting, taker)
+		k, sub := e.State.Aim(id), e.State.Set.Taker[id]
+		forming := e.State.Forming(sub)
+		if forming && !slices.Contains(waiting, sub) {
+			waiting = append(waiting, sub)
 		}
-	}
-	on := map[cluster.ParcelID][]taker{} // where gangs wait
-	for at := 0; at < len(e.Promises.Set); at++ {
-		id := e.Promises.Set[at]
-		k := e.State.Aim(id)
 		if k == cluster.NoID {
 			continue
 		}
-		sets := e.Promises.On(k)
-		if slices.MinFunc(sets, func(a, b cluster.SetID) int {
-			return cmp.Compare(e.State.Set.Number[a], e.State.Set.Number[b])
-		}) != id {
-			continue
+		if on[k] == nil {
+			on[k] = takersOf(e, e.Promises.On(k))
 		}
-		list := takersOf(e, sets)
-		for i := range list {
-			if t := &list[i]; !slices.Contains(waiting, t.sub) {
-				t.units = min(e.State.Set.Units[t.id], roomOf(e, k, t, list))
-				t.give(k, out, given)
-			}
-		}
-		if len(waiting) > 0 {
-			on[k] = list
+		if t := takerOf(on[k], id); !forming {
+			t.units = min(e.State.Set.Units[id], roomOf(e, k, t, on[k]), limits.Left(&e.Env,
+				t.leaf, e.Meet(t.leaf, k), t.size))
+			t.give(e, k, limits, out, given)
 		}
 	}
 	for _, sub := range waiting {
-		promisedWhole(e, sub, on, out, given)
+		promisedWhole(e, sub, on, limits, out, given)
 	}
 }
 
+// takerOf is the taker of a set.
+func takerOf(list []taker, id cluster.SetID) *taker {
+	return &list[slices.IndexFunc(list, func(t taker) bool { return t.id == id })]
+}
+
 // promisedWhole gives a gang that waits what its sets hold for it, where that is all of its min_units.
-func promisedWhole(e *Env, sub cluster.SubID, on map[cluster.ParcelID][]taker, out *Decisions, given *Given) {
+func promisedWhole(e *Env, sub cluster.SubID, on map[cluster.ParcelID][]taker, limits *pool.Limits, out *Decisions,
+	given *Given) {
 	units := e.State.Staying(sub)
 	var list []*taker
 	for _, id := range e.Promises.Set {
@@ -68,18 +64,21 @@ func promisedWhole(e *Env, sub cluster.SubID, on map[cluster.ParcelID][]taker, o
 		if e.State.Set.Taker[id] != sub || k == cluster.NoID {
 			continue
 		}
-		all := on[k]
-		t := &all[slices.IndexFunc(all, func(t taker) bool { return t.id == id })]
-		t.units = min(e.State.Set.Units[id], roomOf(e, k, t, all))
+		t := takerOf(on[k], id)
+		t.units = min(e.State.Set.Units[id], roomOf(e, k, t, on[k]), limits.Left(&e.Env, t.leaf,
+			e.Meet(t.leaf, k), t.size))
+		t.count(e, k, limits, t.units)
 		units += t.units
 		list = append(list, t)
 	}
 	for _, t := range list {
+		k := e.State.Aim(t.id)
+		t.count(e, k, limits, -t.units)
 		if units < e.State.Sub.MinUnits[sub] {
 			t.units = 0
 			continue
 		}
-		t.give(e.State.Aim(t.id), out, given)
+		t.give(e, k, limits, out, given)
 	}
 }
 
@@ -103,8 +102,16 @@ func takersOf(e *Env, sets []cluster.SetID) []taker {
 	return list
 }
 
+// count adds units to what consumers above a set's taker hold.
+func (t *taker) count(e *Env, k cluster.ParcelID, limits *pool.Limits, units int64) {
+	if top := e.Meet(t.leaf, k); limits != nil && top != t.leaf {
+		limits.Add(&e.Env, t.leaf, top, t.size, units)
+	}
+}
+
 // give adds the rows of what a set gives.
-func (t *taker) give(k cluster.ParcelID, out *Decisions, given *Given) {
+func (t *taker) give(e *Env, k cluster.ParcelID, limits *pool.Limits, out *Decisions, given *Given) {
+	t.count(e, k, limits, t.units)
 	for range t.units {
 		out.Sub.Add(t.sub)
 		out.Parcel.Add(k)
@@ -158,7 +165,9 @@ func keptAfter(s *cluster.State, t *taker, d int) int64 {
 	}
 	left := int64(0)
 	for q := s.Set.First[t.id]; q != cluster.NoID; q = s.Holding.NextOfSet[q] {
-		left += s.Size(s.Holding.Sub[q])[d] * s.Holding.Units[q]
+		if s.Holding.Parcel[q] == s.Aim(t.id) {
+			left += s.Size(s.Holding.Sub[q])[d] * s.Holding.Units[q]
+		}
 	}
 	return max(0, (s.Set.Units[t.id]-t.units)*t.size[d]-left)
 }

@@ -1,5 +1,3 @@
-//go:build rounds
-
 package grant
 
 import (

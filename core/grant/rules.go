@@ -1,157 +1,134 @@
-//go:build !rounds
-
 package grant
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/vecpack"
 )
 
-// Best fit tells parcels apart by the shape of their free room, four levels in up to four dimensions or two in up to
-// eight, and by how much it is (D-2): class = shape × fullnesses + fullness.
+// How many candidates best fit looks at: so many for each unit, more where parcels differ more, and never fewer than
+// frontierLeast (MD-20).
 const (
-	fullnesses = 4
-	classesMax = 256 * fullnesses
+	frontierLeast   = 16
+	candidatesLeast = 2
+	candidatesMost  = 128
+	sizesPerOne     = 64 // different amounts of parcels for each candidate more
 )
 
-const (
-	weightBits = 58 // of the weight of a full dimension
-	stepBits   = 46 // of it below the finest step: a full dimension counts 2¹² steps
-)
+// weightBits is how many bits the weight of a full dimension has under balanced placement.
+const weightBits = 58
 
-// Rules are a plan's rules of placement (MD-20, docs/decisions.md D-2, D-3): functions of a parcel's free room and a
-// unit's size alone.
-type Rules struct {
-	placement plan.Placement
-	most      []int64 // by dimension: the largest capacity of an open parcel
-	weight    []int64 // by dimension
-	levels    int     // best fit: 4 or 2
-	shapes    int     // that best fit tells apart
-	ranks     [][]uint8
-	devices   devices
+// rules are a plan's rules of placement (MD-20): functions of a parcel's room and a unit's size.
+type rules struct {
+	placement  plan.Placement
+	most       []int64 // by dimension: the largest capacity of an open parcel
+	by         []vecpack.Reciprocal
+	words      int // of a point: four coordinates each
+	candidates int64
+	devices    devices
 }
 
-// NewRules are the rules of a plan as its parcels are now. O(parcels × dimensions).
-func NewRules(p *cluster.Plan) *Rules {
-	r := &Rules{placement: p.Terms.Placement, levels: 4, shapes: 1, devices: devicesOf(p)}
+// rulesOf returns the rules of a plan as its parcels are now. O(parcels × dimensions).
+func rulesOf(p *cluster.Plan) *rules {
+	r := &rules{placement: p.Terms.Placement, devices: devicesOf(p), words: (len(p.Parcels.Cap) + 3) / 4}
 	for _, column := range p.Parcels.Cap {
-		most, weight := int64(0), int64(0)
-		for w, open := range p.Parcels.Open {
-			for ; open != 0; open &= open - 1 {
-				most = max(most, column[w<<6+bits.TrailingZeros64(open)])
-			}
-		}
-		if most > 0 {
-			weight = 1 << weightBits / most
-		}
-		r.most, r.weight = append(r.most, most), append(r.weight, weight)
+		most := int64(0)
+		eachOpen(p, func(k int) { most = max(most, column[k]) })
+		r.most = append(r.most, most)
+		r.by = append(r.by, vecpack.NewReciprocal(max(1, most)))
 	}
-	if len(r.weight) > 4 {
-		r.levels = 2
-	}
-	for range min(len(r.weight), 8) {
-		r.shapes *= r.levels
+	if r.placement == plan.BestFit {
+		r.candidates = min(candidatesMost, max(candidatesLeast, int64(differing(p)/sizesPerOne)))
 	}
 	return r
 }
 
-// equal tells whether other rules say the same.
-func (r *Rules) equal(o *Rules) bool {
-	return r.placement == o.placement && slices.Equal(r.most, o.most) && r.devices == o.devices
+// eachOpen calls f for the parcels of open hosts.
+func eachOpen(p *cluster.Plan, f func(k int)) {
+	for w, open := range p.Parcels.Open {
+		for ; open != 0; open &= open - 1 {
+			f(w<<6 + bits.TrailingZeros64(open))
+		}
+	}
 }
 
-// weigh is the weighted free room of a parcel, which balanced goes by.
-func (r *Rules) weigh(free []int64) (sum int64) {
-	for d, w := range r.weight {
-		sum += max(0, free[d]) * w
+// differing returns how many different amounts the open parcels of a plan have, at most as many as matter.
+func differing(p *cluster.Plan) int {
+	const enough = candidatesMost * sizesPerOne
+	var seen, table []int32 // parcels, by hash
+	table = make([]int32, 4*enough)
+	for i := range table {
+		table[i] = -1
+	}
+	same := func(a, b int32) bool {
+		return !slices.ContainsFunc(p.Parcels.Cap, func(column []int64) bool { return column[a] != column[b] })
+	}
+	eachOpen(p, func(k int) {
+		if len(seen) == enough {
+			return
+		}
+		hash := uint64(0)
+		for _, column := range p.Parcels.Cap {
+			hash = (hash ^ uint64(column[k])) * 0x9e3779b97f4a7c15
+			hash ^= hash >> 29
+		}
+		at := hash & uint64(len(table)-1)
+		for ; table[at] >= 0; at = (at + 1) & uint64(len(table)-1) {
+			if same(table[at], int32(k)) {
+				return
+			}
+		}
+		table[at] = int32(k)
+		seen = append(seen, int32(k))
+	})
+	return len(seen)
+}
+
+// weigh returns the weighted room of a parcel, which balanced placement compares.
+func (r *rules) weigh(free []int64) (sum int64) {
+	for d, most := range r.most {
+		if most > 0 {
+			sum += max(0, free[d]) * (1 << weightBits / most)
+		}
 	}
 	return sum
 }
 
-// class is where a parcel of so much free room stands: under best fit its shape and fullness, under stacked 0 for one
-// that is in use, else 1.
-func (r *Rules) class(free []int64, begun bool) int {
-	switch {
-	case r.placement == plan.BestFit:
-		return r.bestFit(free)
-	case begun:
+// point writes the coordinates of a parcel's room: parts of the largest amount, rounded down.
+func (r *rules) point(dst []uint64, free []int64) {
+	clear(dst)
+	for d, most := range r.most {
+		if x := min(max(0, free[d]), most); x > 0 {
+			dst[d>>2] |= uint64(r.by[d].Div(vecpack.CoordinateMax*x)) << (16 * (d & 3))
+		}
+	}
+}
+
+// direction returns the coordinates of a unit's size, rounded up.
+func (r *rules) direction(size []int64) []uint64 {
+	dst := make([]uint64, r.words)
+	for d := range r.most {
+		dst[d>>2] |= uint64(r.coordinate(size, d)) << (16 * (d & 3))
+	}
+	return dst
+}
+
+// coordinate returns one coordinate of a unit's size.
+func (r *rules) coordinate(size []int64, d int) int64 {
+	most := r.most[d]
+	if most == 0 {
 		return 0
 	}
-	return 1
+	return r.by[d].Div(vecpack.CoordinateMax*min(size[d], most) + most - 1)
 }
 
-func (r *Rules) bestFit(free []int64) int {
-	var step [8]uint64
-	var most uint64
-	n := min(len(r.weight), len(step))
-	for d := range n {
-		step[d] = uint64(max(0, free[d])*r.weight[d]) >> stepBits
-		most = max(most, step[d])
+// largest returns the largest coordinate of a unit's size: large units are placed first.
+func (r *rules) largest(size []int64) (most int64) {
+	for d := range r.most {
+		most = max(most, r.coordinate(size, d))
 	}
-	shape, place := 0, 1
-	for d := range n {
-		if r.levels == 2 {
-			shape += place * above(4*step[d], most)
-		} else {
-			shape += place * (above(2*step[d], most) + above(4*step[d], most) + above(16*step[d], most))
-		}
-		place *= r.levels
-	}
-	const full = 1 << (weightBits - stepBits)
-	return shape*fullnesses + above(2*most, full) + above(4*most, full) + above(16*most, full)
-}
-
-// above is 1 when a > b, else 0: a sum of comparisons, as nobody could predict the branches.
-func above(a, b uint64) int {
-	n := 0
-	if a > b {
-		n = 1
-	}
-	return n
-}
-
-// levelSize is what a level stands for when a shape is compared with a unit.
-var levelSize = [2][4]int64{{0, 2, 6, 12}, {0, 1}}
-
-// rank sorts the shapes for a unit, the most like it first: likeness is (level · unit)² ÷ level², ties by number. O(1)
-// but for the first time that it is asked for a shape.
-func (r *Rules) rank(shape cluster.ShapeID, size []int64) []uint8 {
-	for int(shape) >= len(r.ranks) {
-		r.ranks = append(r.ranks, nil)
-	}
-	if r.ranks[shape] != nil {
-		return r.ranks[shape]
-	}
-	type likeness struct{ dot2, norm uint64 }
-	like, order, unit := make([]likeness, r.shapes), make([]uint8, r.shapes), make([]int64, min(len(size), 8))
-	for d := range unit {
-		if w := r.weight[d]; w > 0 {
-			unit[d] = (min(size[d], 1<<weightBits/w)*w + 1<<stepBits - 1) >> stepBits
-		}
-	}
-	sizes := &levelSize[0]
-	if r.levels == 2 {
-		sizes = &levelSize[1]
-	}
-	for i := range like {
-		var dot, norm int64
-		rest := i
-		for _, u := range unit {
-			l := sizes[rest%r.levels]
-			rest /= r.levels
-			dot += l * u
-			norm += l * l
-		}
-		like[i], order[i] = likeness{uint64(dot * dot), uint64(max(norm, 1))}, uint8(i)
-	}
-	slices.SortFunc(order, func(a, b uint8) int {
-		x, y := like[a], like[b] // dot ≤ 12 × 4096 × 4 < 2¹⁸ and norm ≤ 4 × 144: the products are exact
-		return cmp.Or(cmp.Compare(y.dot2*x.norm, x.dot2*y.norm), cmp.Compare(a, b))
-	})
-	r.ranks[shape] = order
-	return order
+	return most
 }

@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package pool
 
 import (
@@ -7,7 +5,6 @@ import (
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
-	"github.com/stintd/stint/core/view"
 )
 
 // Figures are what the consumers in one pool have of it, by their place in the tree less the pool's consumer's.
@@ -20,6 +17,7 @@ type Figures struct {
 	Quota  []int64 // usage quota (MD-14)
 
 	staying []int64 // share usage of what is not under reclaim
+	claims  claims
 	divider share.Divider
 	family  family
 }
@@ -31,8 +29,8 @@ type Book struct {
 	at      []int32 // by node: in figures, -1: it has no pool
 }
 
-// Sum adds up the figures of all pools as things are held now.
-func (b *Book) Sum(e *Env, _ *Promises) {
+// Sum adds up the figures of all pools as things are held now, with what sets promise.
+func (b *Book) Sum(e *Env, promises *Promises) {
 	b.List, b.at = e.List(), column.Zeros(b.at, e.State.Policy.Len())
 	for n := range b.at {
 		b.at[n] = -1
@@ -40,9 +38,10 @@ func (b *Book) Sum(e *Env, _ *Promises) {
 	for len(b.figures) < len(b.List) {
 		b.figures = append(b.figures, Figures{})
 	}
+	limits := NewLimits(e, promises)
 	for i, n := range b.List {
 		b.at[n] = int32(i)
-		b.figures[i].Sum(e, n, nil, nil)
+		b.figures[i].Sum(e, n, promises, limits)
 	}
 }
 
@@ -61,36 +60,32 @@ type family struct {
 	ratio, limit, out []int64
 }
 
-// Sum adds up the figures of one pool as things are held now. O(consumers of the pool × log, and their
-// sub-allocations).
-func (f *Figures) Sum(e *Env, pool plan.Node, _ *Promises, _ *Limits) {
+// Sum adds up the figures of one pool as things are held now, with what sets promise. O(consumers of the
+// pool × log, and
+// their sub-allocations).
+func (f *Figures) Sum(e *Env, pool plan.Node, promises *Promises, limits *Limits) {
 	t := e.State.Policy
 	f.Pool = pool
 	n := int(t.End[pool] - pool)
-	for _, figure := range []*[]int64{&f.Held, &f.Wanted, &f.Usage, &f.Demand, &f.Quota, &f.staying} {
+	for _, figure := range []*[]int64{&f.Held, &f.Wanted, &f.Usage, &f.staying} {
 		*figure = column.Zeros(*figure, n)
 	}
-	outstanding := false
 	for leaf := pool; leaf < t.End[pool]; leaf++ {
 		if t.Leaf(leaf) && e.Plan.Terms.Member[leaf] {
-			outstanding = f.sumLeaf(e, leaf) || outstanding
+			f.sumLeaf(e, leaf)
 		}
 	}
-	for _, figure := range [][]int64{f.Held, f.Wanted, f.Usage, f.Demand, f.staying} {
+	for _, figure := range [][]int64{f.Held, f.Wanted, f.Usage, f.staying} {
 		e.sumUp(pool, figure)
 	}
-	if !outstanding { // what is to be given back is no longer deserved
+	f.Divide(e, pool, f.Usage[0], promises.More, limits)
+	if !f.claims.outstanding { // what is to be given back is no longer due
 		copy(f.Quota, f.staying)
-		return
-	}
-	f.Quota[0] = f.Usage[0]
-	for n := pool; n < t.End[pool]; n++ { // parents come before their children
-		f.divide(e, n)
 	}
 }
 
-// sumLeaf adds up the figures of one leaf, and tells whether anything of it is outstanding in the pool.
-func (f *Figures) sumLeaf(e *Env, leaf plan.Node) (outstanding bool) {
+// sumLeaf adds up the figures of one leaf.
+func (f *Figures) sumLeaf(e *Env, leaf plan.Node) {
 	s, at := e.State, leaf-f.Pool
 	g := e.Views.Usage.From(leaf, e.ID(f.Pool))
 	for i := 0; i < len(g.Key); {
@@ -104,78 +99,51 @@ func (f *Figures) sumLeaf(e *Env, leaf plan.Node) (outstanding bool) {
 		f.staying[at] = share.Add(f.staying[at], share.Fraction(units-leaving, whole))
 	}
 	f.Wanted[at] = f.Held[at]
-	asks := e.Asks(f.Pool, leaf)
-	e.EachSub(leaf, func(sub cluster.SubID) {
-		units := f.heldBy(e, g, sub)
-		if asks {
-			if short := s.Short(sub); short > 0 {
-				outstanding = true
-				f.Wanted[at] = share.Add(f.Wanted[at], short)
-				units = share.Add(units, short)
-			}
-		}
-		if units > 0 {
-			f.Demand[at] = share.Add(f.Demand[at],
-				share.Demand(units, e.Views.Capacity.Of(s, f.Pool, s.Sub.Shape[sub])))
-		}
-	})
-	return outstanding
+	if e.Asks(f.Pool, leaf) {
+		e.EachSub(leaf, func(sub cluster.SubID) { f.Wanted[at] = share.Add(f.Wanted[at], max(0, s.Short(sub))) })
+	}
 }
 
-// heldBy is how many of the units that a leaf holds from the pool are a sub-allocation's.
-func (f *Figures) heldBy(e *Env, g view.Group, sub cluster.SubID) int64 {
-	return g.Get(view.Key{A: int32(e.ID(f.Pool)), B: int32(e.State.Sub.Shape[sub]), C: int32(sub)})
-}
-
-// Lacks is how many units of a sub-allocation that the views have are held no more: of a pool, and of all.
-type Lacks func(sub cluster.SubID, pool cluster.ConsumerID) (there, all int64)
-
-// Deserve computes the quotas of one pool, and the demands that they go by, when so much of it is divided (MD-17).
-// The other figures stay as they were. O(consumers of the pool × log, and their sub-allocations).
-func (f *Figures) Deserve(e *Env, pool plan.Node, total int64, lacks Lacks) {
-	t, s := e.State.Policy, e.State
+// Divide computes the quotas of one pool, and the demands that they go by, when so much of the pool is divided (MD-13,
+// MD-14). The other figures stay as they were. O(consumers of the pool × log, and their sub-allocations).
+func (f *Figures) Divide(e *Env, pool plan.Node, total int64, more More, limits *Limits) {
 	f.Pool = pool
-	n := int(t.End[pool] - pool)
+	n := int(e.State.Policy.End[pool] - pool)
 	f.Demand, f.Quota = column.Zeros(f.Demand, n), column.Zeros(f.Quota, n)
-	for leaf := pool; leaf < t.End[pool]; leaf++ {
-		if !t.Leaf(leaf) || !e.Plan.Terms.Member[leaf] {
-			continue
-		}
-		g, asks, demand := e.Views.Usage.From(leaf, e.ID(pool)), e.Asks(pool, leaf), &f.Demand[leaf-pool]
-		e.EachSub(leaf, func(sub cluster.SubID) {
-			there, all := lacks(sub, e.ID(pool))
-			units := f.heldBy(e, g, sub) - there
-			if asks {
-				units = share.Add(units, s.Short(sub)+all)
-			}
-			if units > 0 {
-				*demand = share.Add(*demand, share.Demand(units, e.Views.Capacity.Of(s, pool, s.Sub.Shape[sub])))
-			}
-		})
+	f.claimUsable(e, more)
+	f.cap(e, limits)
+	for i, leaf := range f.claims.leaf {
+		f.Demand[leaf-pool] = share.Add(f.Demand[leaf-pool], f.claims.demand[i])
 	}
 	e.sumUp(pool, f.Demand)
 	f.Quota[0] = total
-	for n := pool; n < t.End[pool]; n++ { // parents come before their children
-		f.divide(e, n)
+	for n := pool; n < e.State.Policy.End[pool]; n++ { // parents come before their children
+		f.divide(e, n, f.Demand, f.Quota)
 	}
 }
 
-// divide divides a consumer's quota among its children (MD-14): by falling share priority, in proportion to ratio as it
-// counts in the pool, none above its demand, what is left over again.
-func (f *Figures) divide(e *Env, up plan.Node) {
+// Outstanding tells whether some sub-allocation may use more of the pool than is net.
+func (f *Figures) Outstanding() bool { return f.claims.outstanding }
+
+// divide divides what a consumer has of a total among its children (MD-14): by falling share priority, in proportion to
+// ratio as it counts in the pool, none above its demand, what is left over again.
+func (f *Figures) divide(e *Env, up plan.Node, demand, total []int64) {
 	c := &f.family
+	if total[up-f.Pool] == 0 {
+		return
+	}
 	e.children(c, up)
 	if len(c.node) == 0 {
 		return
 	}
 	for i, n := range c.node {
 		c.ratio[i] = e.Ratio(f.Pool, n)
-		c.limit = append(c.limit, f.Demand[n-f.Pool])
+		c.limit = append(c.limit, demand[n-f.Pool])
 	}
 	c.out = column.Zeros(c.out, len(c.node))
-	f.divider.FillByPriority(f.Quota[up-f.Pool], c.priority, c.ratio, c.limit, c.out)
+	f.divider.FillByPriority(total[up-f.Pool], c.priority, c.ratio, c.limit, c.out)
 	for i, n := range c.node {
-		f.Quota[n-f.Pool] = c.out[i]
+		total[n-f.Pool] = c.out[i]
 	}
 }
 
@@ -191,13 +159,16 @@ func (e *Env) children(c *family, up plan.Node) {
 }
 
 // Static is the pool's part of the static share quotas of one dimension (MD-15), by place in the tree less the pool's
-// consumer's: the pool's capacity divided as if every leaf wanted everything, so that the highest priority takes all
-// of it (D-8).
+// consumer's: what open hosts have of the parcels that the pool's consumer owns itself, divided as if every leaf wanted
+// everything, so that the highest priority takes all of it.
 func (f *Figures) Static(e *Env, pool plan.Node, dim int, part []int64) []int64 {
 	t, c := e.State.Policy, &f.family
 	part = column.Zeros(part, int(t.End[pool]-pool))
-	for _, v := range e.Views.Capacity.Rests(e.State, pool, nil)[dim] {
-		part[0] = share.Add(part[0], v)
+	from, to := e.Views.Owned.Own(pool)
+	for _, k := range e.Views.Owned.Parcel[from:to] {
+		if e.Plan.Parcels.IsOpen(k) {
+			part[0] = share.Add(part[0], e.Plan.Parcels.Cap[dim][k])
+		}
 	}
 	for up := pool; up < t.End[pool]; up++ {
 		e.children(c, up)

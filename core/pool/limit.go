@@ -1,8 +1,8 @@
-//go:build !rounds
-
 package pool
 
 import (
+	"math"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 )
@@ -31,8 +31,22 @@ func NewLimits(e *Env, promises *Promises) *Limits {
 	return v
 }
 
+// HeldLimits is limits by what consumers hold, with what is under reclaim and without what is promised; nil where the
+// plan sets none.
+func HeldLimits(e *Env) *Limits {
+	if !e.limited() {
+		return nil
+	}
+	return limitsBy(e, func(units, leaving int64) int64 { return units })
+}
+
 // StayingLimits is limits by what consumers hold that is not under reclaim, without what is promised.
 func StayingLimits(e *Env) *Limits {
+	return limitsBy(e, func(units, leaving int64) int64 { return units - leaving })
+}
+
+// limitsBy is limits by what counts of what consumers hold.
+func limitsBy(e *Env, counts func(units, leaving int64) int64) *Limits {
 	v, s := &Limits{}, e.State
 	for range e.Plan.Parcels.Cap {
 		v.held = append(v.held, make([]int64, s.Policy.Len()))
@@ -41,7 +55,7 @@ func StayingLimits(e *Env) *Limits {
 		g := e.Views.Usage.Of(leaf)
 		for i, key := range g.Key {
 			if s.Policy.Leaf(leaf) && key.A != cluster.NoID {
-				v.Add(e, leaf, s.NodeOf[key.A], s.Shape.Size(cluster.ShapeID(key.B)), g.Units[i]-g.Leaving[i])
+				v.Add(e, leaf, s.NodeOf[key.A], s.Shape.Size(cluster.ShapeID(key.B)), counts(g.Units[i], g.Leaving[i]))
 			}
 		}
 	}
@@ -56,8 +70,13 @@ func LimitsOf(e *Env, held [][]int64) *Limits {
 	return &Limits{held}
 }
 
-// limited tells whether the plan sets any share limit.
+// limited tells whether the plan sets any share limit, or a ratio of 0, which counts as one of 0.
 func (e *Env) limited() bool {
+	for n, ratio := range e.Window.Ratio {
+		if ratio == 0 && e.Plan.Terms.Member[n] && plan.Node(n) != plan.Root {
+			return true
+		}
+	}
 	for _, column := range e.Window.Limit {
 		for n, most := range column {
 			if most != plan.Unlimited && e.Plan.Terms.Member[n] {
@@ -95,6 +114,23 @@ func (v *Limits) Over(e *Env, leaf, pool plan.Node, size []int64) (n plan.Node, 
 		}
 	}
 	return plan.None, 0
+}
+
+// Left is how many units more of a size share limits leave a leaf from a pool, math.MaxInt64 where there are none.
+// O(depth × dimensions).
+func (v *Limits) Left(e *Env, leaf, pool plan.Node, size []int64) int64 {
+	units := int64(math.MaxInt64)
+	if v == nil {
+		return units
+	}
+	for n := leaf; n != pool; n = e.State.Policy.Parent[n] {
+		for d, u := range size {
+			if u > 0 && e.ShareLimit(n, d) != plan.Unlimited {
+				units = min(units, max(0, -v.Beyond(e, n, d, 0))/u)
+			}
+		}
+	}
+	return units
 }
 
 // Beyond is by how much a consumer holds more than its share limit in a dimension, with an amount more; below 0: less.

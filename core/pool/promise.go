@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package pool
 
 import (
@@ -18,6 +16,7 @@ type Promises struct {
 	Set    []cluster.SetID
 	Joined []Join
 	Units  []int64 // by SubID
+	from   map[subPool]int64
 	env    Env
 	on     []cluster.SetID // the sets whose parcel is there, in the order of parcels
 }
@@ -32,7 +31,7 @@ type Join struct {
 func (v *Promises) Sum(e Env) {
 	s := e.State
 	v.env, v.Set, v.Joined = e, v.Set[:0], v.Joined[:0]
-	v.on, v.Units = v.on[:0], column.Zeros(v.Units, len(s.Sub.Wanted))
+	v.on, v.Units, v.from = v.on[:0], column.Zeros(v.Units, len(s.Sub.Wanted)), map[subPool]int64{}
 	for id, number := range s.Set.Number {
 		taker := s.Set.Taker[id]
 		if number > 0 && s.Set.Plan[id] == e.Plan.Index && taker != cluster.NoID && s.Set.Units[id] > 0 {
@@ -40,6 +39,9 @@ func (v *Promises) Sum(e Env) {
 			v.Units[taker] += s.Set.Units[id]
 			if s.Aim(cluster.SetID(id)) != cluster.NoID {
 				v.on = append(v.on, cluster.SetID(id))
+			}
+			if pool, ok := v.Pool(cluster.SetID(id)); ok {
+				v.from[subPool{taker, e.ID(pool)}] += s.Set.Units[id]
 			}
 		}
 	}
@@ -51,6 +53,9 @@ func (v *Promises) Sum(e Env) {
 func (v *Promises) Add(j Join) {
 	v.Joined = append(v.Joined, j)
 	v.Units[j.Sub]++
+	if leaf := v.env.State.Node(j.Sub); leaf != v.env.Meet(leaf, j.Parcel) {
+		v.from[subPool{j.Sub, v.env.ID(v.env.Meet(leaf, j.Parcel))}]++
+	}
 }
 
 // On is the sets whose takers are to get a parcel's room. O(log sets).
@@ -76,6 +81,20 @@ func (v *Promises) Pool(id cluster.SetID) (pool plan.Node, ok bool) {
 	}
 	pool = e.Meet(leaf, k)
 	return pool, pool != leaf
+}
+
+// More returns how many units sets promise a sub-allocation, there from one pool and in all.
+func (v *Promises) More(sub cluster.SubID, pool cluster.ConsumerID) (there, all int64) {
+	if len(v.Units) == 0 || v.Units[sub] == 0 {
+		return 0, 0
+	}
+	return v.from[subPool{sub, pool}], v.Units[sub]
+}
+
+// subPool is a sub-allocation in a pool.
+type subPool struct {
+	sub  cluster.SubID
+	pool cluster.ConsumerID
 }
 
 // Net is, by leaf and shape, the units of a pool that count once sets under way are done (CYC-7): those held and not

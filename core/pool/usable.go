@@ -1,5 +1,3 @@
-//go:build rounds
-
 package pool
 
 import (

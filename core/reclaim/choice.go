@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -13,65 +11,87 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// choice is how victims for a share are found in the pool in turn: by indexes of what parcels would have free if all
-// gave what they may.
+// choice is how victims for a share are found in the pool in turn: by an index of what parcels would have free if all
+// leaves with a surplus gave what they hold there.
 type choice struct {
-	list   *waitList // of the pool's parcels
-	offers [2]offers // of all above their quotas; of those alone that may be above by their bands
-	units  map[plan.Node][]unit
-	covers []uint64       // scratch: bitset of rows that may offer enough for the taker's unit
-	some   map[int32]bool // scratch, by shape: whether a unit of it alone may make room anywhere
+	list  *waitList // of the pool's parcels
+	all   offers    // of leaves with a surplus
+	keen  offers    // of those of them that have keen units
+	units map[plan.Node][]unit
+
+	// Scratch.
+	tried   []uint64 // bitset of rows
+	pieces  []piece
+	firsts  []piece
+	parcels []cluster.ParcelID
+	pairs   []int32
+	victims []victim
+	need    need
+	tallies [2]tally
 }
 
 // offers is an index of what the pool's parcels would have free, net, if all of some leaves gave what they hold there.
 type offers struct {
-	from    *share.Order // the leaves
 	known   bool
-	counted []bool // by leaf: whether it is one of those
+	counts  func(leaf plan.Node) bool // whether a leaf is one of those
+	counted []bool                    // by leaf: whether it is in the index
 	index   room.Index
 	set     room.Set
 	hints   room.Hints[cluster.ShapeID]
 }
 
-// unit is units of a leaf that may be taken one day, in the order newest first.
+// unit is units of a leaf on a parcel that may be taken one day. Units that a gang may not do without have the place of
+// the newest of them (MD-17.7).
 type unit struct {
 	granted int64
+	since   int64 // the cycle of its own grant
+	place   cluster.ParcelID
 	sub     cluster.SubID
 	parcel  cluster.ParcelID
 	units   int64
-	pair    int32 // the row of stakes
+	core    bool
 }
 
 // begin readies the choice for the turns of a pool.
 func (c *choice) begin(g *Stage, top plan.Node) {
-	c.list, c.units, c.covers = g.waitsAt(top), map[plan.Node][]unit{}, column.Zeros(c.covers, g.p.Parcels.Words())
-	c.offers[0].from, c.offers[1].from = &g.fair.givers, &g.fair.banded
-	c.offers[0].known, c.offers[1].known = false, false
+	c.list, c.units = g.waitsAt(top), map[plan.Node][]unit{}
+	c.tried = column.Zeros(c.tried, (len(c.list.parcel)+63)/64)
+	c.all.known, c.all.counts = false, func(leaf plan.Node) bool { return g.fair.givers.has(leaf) }
+	c.keen.known, c.keen.counts = false, func(leaf plan.Node) bool { return g.fair.keen[leaf-top] > 0 }
 }
 
-// offersNow is the offers of those who may give to the taker. O(parcels of the pool, and what
-// those hold from it) for the first time in the pool's turns.
-func (g *Stage) offersNow() *offers {
-	c, o := &g.choice, &g.choice.offers[0]
-	if !g.fair.taker.banded {
-		o = &c.offers[1]
+// offersFor returns the offers of leaves of which units may be in an allowed move for the taker, and maybe of others.
+func (g *Stage) offersFor() *offers {
+	if f := &g.fair; f.free || g.lowerGives() {
+		return g.layOffers(&g.choice.all)
 	}
-	if o.known || len(o.from.List) == 0 {
+	return g.layOffers(&g.choice.keen)
+}
+
+// layOffers lays out the offers of some leaves with a surplus. O(parcels of the pool, and what those hold from it) for
+// the first time in the pool's turns.
+func (g *Stage) layOffers(o *offers) *offers {
+	c, f := &g.choice, &g.fair
+	if o.known {
 		return o
 	}
-	o.known, o.counted = true, column.Zeros(o.counted, len(g.fair.v.stake))
+	o.known, o.counted = true, column.Zeros(o.counted, len(f.v.stake))
 	o.index.Reset(len(c.list.parcel), g.mostOf(c.list.parcel))
 	o.set.Reset(len(c.list.parcel))
 	o.hints.Reset()
 	for row := range room.Row(len(c.list.parcel)) {
 		copy(o.index.Free(row), c.list.index.Free(row))
 	}
-	for _, id := range o.from.List {
-		o.counted[id] = true
-		g.eachHeld(id, func(row room.Row, _ cluster.ParcelID, size []int64, units int64) {
+	f.givers.backward(func(leaf plan.Node) bool {
+		if !o.counts(leaf) {
+			return false
+		}
+		o.counted[leaf-f.v.top] = true
+		g.eachHeld(leaf, func(row room.Row, _ cluster.ParcelID, size []int64, units int64) {
 			add(o.index.Free(row), size, units)
 		})
-	}
+		return false
+	})
 	for row, k := range c.list.parcel {
 		if g.p.Parcels.IsOpen(k) {
 			o.index.Put(room.Row(row), o.index.Free(room.Row(row)))
@@ -87,8 +107,8 @@ func (g *Stage) offersNow() *offers {
 }
 
 // eachHeld calls f for what a leaf held from the pool in turn when the stage began, and was not under reclaim.
-func (g *Stage) eachHeld(id int32, f func(row room.Row, k cluster.ParcelID, size []int64, units int64)) {
-	held := g.Views.ByLeaf.From(g.fair.v.top+plan.Node(id), g.ID(g.fair.v.top))
+func (g *Stage) eachHeld(leaf plan.Node, f func(row room.Row, k cluster.ParcelID, size []int64, units int64)) {
+	held := g.Views.ByLeaf.From(leaf, g.ID(g.fair.v.top))
 	for i, key := range held.Key {
 		if k := cluster.ParcelID(key.B); held.Units[i] > held.Leaving[i] {
 			f(g.choice.list.row(k), k, g.s.Size(cluster.SubID(key.C)), held.Units[i]-held.Leaving[i])
@@ -111,10 +131,9 @@ func (w *waitList) find(k cluster.ParcelID) (row room.Row, ok bool) {
 	return room.Row(at), ok
 }
 
-// unitsOf is what a leaf holds from the pool in turn that was not under reclaim when the stage began, and is not
-// young, the newest first.
+// unitsOf is what a leaf holds from the pool in turn that was not under reclaim when the stage began, and may be taken,
+// the newest first.
 func (g *Stage) unitsOf(leaf plan.Node) []unit {
-	g.s.Yield()
 	c, h := &g.choice, &g.s.Holding
 	list, ok := c.units[leaf]
 	if ok {
@@ -122,17 +141,24 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 	}
 	from := g.ID(g.fair.v.top)
 	g.EachSub(leaf, func(sub cluster.SubID) {
-		pair := g.fair.v.find(g, leaf, g.s.Sub.Shape[sub])
 		for q := g.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
 			k := h.Parcel[q]
-			switch {
-			case h.Pool[q] != from || h.Set[q] != cluster.NoID && !has(g.altered, int(k)):
-			case g.isYoung(leaf, h.Granted[q]):
-				g.out.Again, g.out.Young = true, true // it will not be for ever
-			case h.Units[q] == g.coreOf(q): // a gang may not do without them
-			default:
-				list = append(list, unit{h.Granted[q], sub, k, h.Units[q] - g.coreOf(q), pair})
+			if h.Pool[q] != from || h.Set[q] != cluster.NoID && !has(g.altered, int(k)) {
+				continue
 			}
+			gang := g.gangOf(sub)
+			core := gang.core[q]
+			if core > 0 && !gang.young {
+				list = append(list, unit{
+					granted: h.Granted[gang.newest], since: h.Granted[q], place: h.Parcel[gang.newest], sub: sub,
+					parcel: k, units: core, core: true,
+				})
+			}
+			young := g.isYoung(leaf, h.Granted[q])
+			if rest := h.Units[q] - core; rest > 0 && !young {
+				list = append(list, unit{granted: h.Granted[q], place: k, sub: sub, parcel: k, units: rest})
+			}
+			g.noteYoung(young || gang.young)
 		}
 	})
 	slices.SortFunc(list, g.newerUnit)
@@ -143,6 +169,308 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 	}
 	c.units[leaf] = list
 	return list
+}
+
+// noteYoung notes that units were left alone that are young: they will not be for ever.
+func (g *Stage) noteYoung(young bool) {
+	if young {
+		g.out.Again, g.out.Young = true, true
+	}
+}
+
+// strike takes units that are taken off the list of their leaf's.
+func (g *Stage) strike(one *held, units int64) {
+	if g.choice.list == nil {
+		return
+	}
+	list := g.choice.units[one.leaf]
+	i := 0
+	if !one.core {
+		at := unit{granted: one.granted, sub: one.sub, place: one.parcel}
+		i, _ = slices.BinarySearchFunc(list, at, g.newerUnit)
+	}
+	for ; i < len(list) && units > 0; i++ {
+		if u := &list[i]; u.sub == one.sub && u.parcel == one.parcel && u.core == one.core &&
+			(u.core || u.granted == one.granted) {
+			n := min(units, u.units)
+			u.units, units = u.units-n, units-n
+		}
+	}
+}
+
+// newerUnit orders units newest first.
+func (g *Stage) newerUnit(a, b unit) int {
+	seq := g.s.Sub.Seq
+	if c := cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]),
+		cmp.Compare(b.place, a.place)); c != 0 {
+		return c
+	}
+	switch {
+	case a.core && b.core:
+		return cmp.Or(cmp.Compare(b.since, a.since), cmp.Compare(b.parcel, a.parcel))
+	case a.core:
+		return 1
+	case b.core:
+		return -1
+	}
+	return 0
+}
+
+// isRow reports whether a row is of some units, and stays.
+func (u *unit) isRow(at *held) bool {
+	return at.sub == u.sub && at.set == noSet && at.core == u.core && (u.core || at.granted == u.granted)
+}
+
+// staying is how many of some units that the state has none has taken by now.
+func (g *Stage) staying(one *unit) (units int64) {
+	for i := g.open(one.parcel); i > 0; i = g.row[i].next {
+		if at := &g.row[i]; one.isRow(at) {
+			units += at.units
+		}
+	}
+	return min(units, one.units)
+}
+
+const (
+	choicesMost = 16 // among how many parcels with a move the least one is chosen
+	fewMost     = 64 // how many parcels at most are looked at one by one, wherever their units stand in order
+)
+
+// choose finds the move that serves the taker's unit, nil: there is none.
+func (g *Stage) choose() *move {
+	f := &g.fair
+	if !g.anyGives() {
+		return nil
+	}
+	over := g.passed(f.taker.leaf, f.v.top, g.s.Size(f.taker.sub))
+	switch k := g.fits(); {
+	case k != cluster.NoID && len(over) == 0:
+		return nil // it has room, and waits for no one
+	case k != cluster.NoID:
+		return g.moveFor(k, over)
+	}
+	o := g.offersFor()
+	need := o.index.Need(g.s.Size(f.taker.sub))
+	var best *move
+	found := 0
+	try := func(k cluster.ParcelID) (done bool) {
+		m := g.moveOn(k, over)
+		if m == nil {
+			return false
+		}
+		if best == nil || m.before(best) {
+			best = m
+		}
+		found++
+		return found == choicesMost
+	}
+	if !g.covering(o, &need) {
+		g.walk(o, try)
+		return best
+	}
+	c := &g.choice
+	c.firsts = c.firsts[:0]
+	for _, k := range c.parcels {
+		if pieces := g.piecesOn(k); len(pieces) > 0 {
+			c.firsts = append(c.firsts, slices.MinFunc(pieces, g.inOrderOf))
+		}
+	}
+	slices.SortFunc(c.firsts, func(a, b piece) int {
+		return cmp.Or(g.inOrderOf(a, b), g.newer(&g.row[a.row], &g.row[b.row]))
+	})
+	for i := range c.firsts {
+		if try(g.row[c.firsts[i].row].parcel) {
+			break
+		}
+	}
+	return best
+}
+
+// lowerGives reports whether a leaf with a surplus is below a sibling of lower share priority (MD-17.4, (i)).
+func (g *Stage) lowerGives() bool {
+	r := &g.fair.givers
+	for i := int32(g.fair.taker.leaf - r.top); i > 0; i = r.up(i) {
+		list := r.list[r.up(i)]
+		if len(list) > 0 && r.priorityOf(list[len(list)-1]) < r.priorityOf(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyGives reports whether any unit may be in an allowed move for the taker. O(depth), and siblings with a surplus
+// where some are keen.
+func (g *Stage) anyGives() bool {
+	f, r := &g.fair, &g.fair.givers
+	for i := int32(f.taker.leaf - r.top); i > 0; i = r.up(i) {
+		up := r.up(i)
+		own := r.priorityOf(i)
+		for _, j := range slices.Backward(r.list[up]) {
+			priority := r.priorityOf(j)
+			if priority > own || priority == own && (f.pass == byPriority || !f.free && f.keen[up] == f.keen[i]) {
+				break
+			}
+			if j != i && (priority < own || f.free || f.keen[j] > 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayGive reports whether units of a row of stakes, or a whole gang among these, may be in an allowed move for the
+// taker (MD-17.3).
+func (g *Stage) mayGive(leaf plan.Node, row int32, gang bool) bool {
+	f := &g.fair
+	a, b := g.parting(f.taker.leaf, leaf)
+	switch c := cmp.Compare(g.Window.Priority[a], g.Window.Priority[b]); {
+	case c > 0:
+		return true
+	case c < 0 || f.pass == byPriority:
+		return false
+	case gang:
+		return f.within
+	}
+	return f.free || g.isKeen(leaf, row)
+}
+
+// isKeen reports whether the surplus of a leaf is its band for a unit of a row of stakes: then such a unit may be in an
+// allowed move whatever the taker's deficit.
+func (g *Stage) isKeen(leaf plan.Node, row int32) bool {
+	v := g.fair.v
+	return v.units[row] > 0 && v.surplus(leaf)+share.Slack >= g.band(v, leaf, v.gives(row, 0, 1))
+}
+
+// beginTaker notes who looks for victims.
+func (g *Stage) beginTaker(t taker) {
+	f := &g.fair
+	f.taker = t
+	f.within = t.gets <= t.deficit+share.Slack
+	f.free = f.within || t.deficit+share.Slack >= g.band(f.v, t.leaf, t.gets)
+}
+
+// countKeen brings up whether a leaf has a surplus and keen units.
+func (g *Stage) countKeen(leaf plan.Node) {
+	f, r := &g.fair, &g.fair.givers
+	keen := int32(0)
+	if r.has(leaf) && g.anyKeen(leaf) {
+		keen = 1
+	}
+	i := int32(leaf - r.top)
+	change := keen - f.keen[i]
+	if change == 0 {
+		return
+	}
+	for ; i > 0; i = r.up(i) {
+		f.keen[i] += change
+	}
+	f.keen[0] += change
+}
+
+// anyKeen reports whether any unit of a leaf is keen.
+func (g *Stage) anyKeen(leaf plan.Node) bool {
+	return g.fair.v.eachRow(leaf, func(row int32) bool { return g.isKeen(leaf, row) })
+}
+
+// fits is the first parcel on which the taker's unit fits but for share limits, NoID: there is none.
+func (g *Stage) fits() cluster.ParcelID {
+	w, sub, top := g.choice.list, g.fair.taker.sub, g.fair.v.top
+	need := w.index.Need(g.s.Size(sub))
+	mask := w.masks.of(g, sub, top, w.parcel)
+	next := func(from room.Row) room.Row { return w.index.First(&w.open, &need, from, mask) }
+	for row := next(0); row != room.NoRow; row = next(row + 1) {
+		if k := w.parcel[row]; g.mayUse(sub, k, top) && covers(g.lesser(k, top), g.none(), g.s.Size(sub)) {
+			return k
+		}
+	}
+	return cluster.NoID
+}
+
+// covering lists the parcels that may offer enough for the taker's unit, few false when they are many.
+func (g *Stage) covering(o *offers, need *room.Need) (few bool) {
+	f, c := &g.fair, &g.choice
+	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
+	row := o.hints.First(&o.index, &o.set, need, mask, g.s.Sub.Shape[f.taker.sub])
+	c.parcels = c.parcels[:0]
+	for ; row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
+		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
+			if c.parcels = append(c.parcels, k); len(c.parcels) > cmp.Or(g.Few, fewMost) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// walk calls try for the parcels that may offer enough for the taker's unit, in the order of the first victim on them,
+// until it is done.
+func (g *Stage) walk(o *offers, try func(k cluster.ParcelID) (done bool)) {
+	f, c := &g.fair, &g.choice
+	size := g.s.Size(f.taker.sub)
+	clear(c.tried)
+	g.eachGiver(func(leaf plan.Node, all bool) bool {
+		units := g.unitsOf(leaf)
+		for i := range units {
+			one := &units[i]
+			row := c.list.row(one.parcel)
+			if one.units == 0 || has(c.tried, int(row)) {
+				continue
+			}
+			may := o.set.Has(row) && covers(o.index.Free(row), g.none(), size)
+			if may && !g.isVictim(leaf, one, all) {
+				continue // another unit there may be one
+			}
+			c.tried[row>>6] |= 1 << (uint(row) & 63)
+			if may && g.mayUse(f.taker.sub, one.parcel, f.v.top) && try(one.parcel) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// isVictim reports whether units of a leaf that eachGiver visits may be in an allowed move.
+func (g *Stage) isVictim(leaf plan.Node, one *unit, all bool) bool {
+	f := &g.fair
+	switch {
+	case all:
+		return true
+	case one.core:
+		return f.within
+	}
+	return f.free || g.isKeen(leaf, f.v.find(g, leaf, g.s.Sub.Shape[one.sub]))
+}
+
+// eachGiver calls visit, in the order of the mirrored walk, for the leaves with a surplus of which units may be in an
+// allowed move for the taker, until it is done. All: each of the leaf's units may, as it is of lower share priority.
+func (g *Stage) eachGiver(visit func(leaf plan.Node, all bool) (done bool)) { g.giversBelow(0, visit) }
+
+// giversBelow is eachGiver below a consumer on the taker's way.
+func (g *Stage) giversBelow(up int32, visit func(leaf plan.Node, all bool) bool) (done bool) {
+	f, r := &g.fair, &g.fair.givers
+	at := f.v.top + plan.Node(up)
+	if r.tree.Leaf(at) {
+		return false // the taker
+	}
+	own := int32(g.Toward(f.taker.leaf, at) - f.v.top)
+	for _, i := range slices.Backward(r.list[up]) {
+		switch lower := r.priorityOf(i) < r.priorityOf(own); {
+		case i == own:
+			done = g.giversBelow(i, visit)
+		case lower:
+			done = r.backwardFrom(i, func(leaf plan.Node) bool { return visit(leaf, true) })
+		case r.priorityOf(i) > r.priorityOf(own):
+			return false // so are all that follow
+		case f.pass > byPriority && (f.free || f.keen[i] > 0):
+			done = r.backwardFrom(i, func(leaf plan.Node) bool {
+				return (f.free || f.keen[leaf-f.v.top] > 0) && visit(leaf, false)
+			})
+		}
+		if done {
+			return true
+		}
+	}
+	return false
 }
 
 // offer adds up what a parcel offers, by what is held there now.
@@ -163,310 +491,44 @@ func (g *Stage) updateOffers(k cluster.ParcelID) {
 	if c.list == nil || !g.p.Parcels.IsOpen(k) || !g.tree.Within(g.Owner(k), g.fair.v.top) {
 		return
 	}
-	for i := range c.offers {
-		if o := &c.offers[i]; o.known {
+	for _, o := range [...]*offers{&c.all, &c.keen} {
+		if o.known {
 			g.offer(o, c.list.row(k), k)
 		}
 	}
 }
 
-// recount takes all that a leaf holds into offers, where it has come to be above its quota, or out of them.
+// recount takes all that a leaf holds into offers, where it has come to count, or out of them.
 func (g *Stage) recount(leaf plan.Node) {
-	id := int32(leaf - g.fair.v.top)
-	for i := range g.choice.offers {
-		o := &g.choice.offers[i]
-		if !o.known || o.counted[id] == o.from.Has(id) {
-			continue
-		}
-		sign := int64(-1)
-		if o.counted[id] = !o.counted[id]; o.counted[id] {
-			sign = 1
-		}
-		g.eachHeld(id, func(row room.Row, k cluster.ParcelID, size []int64, units int64) {
-			switch {
-			case g.first[k] != 0:
-				g.offer(o, row, k)
-			case o.set.Has(row):
-				free := g.buffer[0]
-				copy(free, o.index.Free(row))
-				add(free, size, sign*units)
-				o.hints.Put(&o.index, &o.set, row, free)
-			}
-		})
+	g.recountIn(&g.choice.all, leaf)
+	g.recountIn(&g.choice.keen, leaf)
+}
+
+// recountIn is recount for one of them.
+func (g *Stage) recountIn(o *offers, leaf plan.Node) {
+	id := leaf - g.fair.v.top
+	if !o.known || o.counted[id] == o.counts(leaf) {
+		return
 	}
+	sign := int64(-1)
+	if o.counted[id] = !o.counted[id]; o.counted[id] {
+		sign = 1
+	}
+	g.eachHeld(leaf, func(row room.Row, k cluster.ParcelID, size []int64, units int64) {
+		switch {
+		case g.first[k] != 0:
+			g.offer(o, row, k)
+		case o.set.Has(row):
+			free := g.buffer[0]
+			copy(free, o.index.Free(row))
+			add(free, size, sign*units)
+			o.hints.Put(&o.index, &o.set, row, free)
+		}
+	})
 }
 
 // isInPool tells whether units stay that a leaf holds from the pool in turn.
 func (g *Stage) isInPool(one *held) bool {
 	top := g.fair.v.top
 	return one.set == noSet && one.units > 0 && one.pool == g.ID(top) && g.within(one.leaf, top)
-}
-
-// giversOn lists the rows on a parcel that leaves above their quotas may give, in any order.
-func (g *Stage) giversOn(k cluster.ParcelID) (rows []int32) {
-	g.s.Yield()
-	f := &g.fair
-	for i := g.open(k); i > 0; i = g.row[i].next {
-		one := &g.row[i]
-		switch {
-		case !g.isInPool(one) || one.core || one.leaf == f.taker.leaf || !f.givers.Has(int32(one.leaf-f.v.top)):
-		case g.isYoung(one.leaf, one.granted):
-			g.out.Again, g.out.Young = true, true // it will not be for ever
-		default:
-			rows = append(rows, i)
-		}
-	}
-	return rows
-}
-
-// giverFirst orders rows as victims for a share: leaves by surplus ÷ ratio, of each the newest first.
-func (g *Stage) giverFirst(a, b int32) int {
-	x, y := &g.row[a], &g.row[b]
-	if x.leaf == y.leaf {
-		return g.newer(x, y)
-	}
-	return g.fair.givers.Before(int32(x.leaf-g.fair.v.top), int32(y.leaf-g.fair.v.top))
-}
-
-const (
-	choicesMost = 16 // among how many parcels that of the fewest victims is chosen
-	fewMost     = 64 // how many parcels at most are looked at one by one, wherever their units stand in order
-)
-
-// choose finds victims for the taker's unit.
-func (g *Stage) choose(t *trial) (cluster.ParcelID, []victim) {
-	g.s.Yield()
-	o := g.offersNow()
-	if len(o.from.List) == 0 {
-		return cluster.NoID, nil
-	}
-	c, need := &g.choice, o.index.Need(g.s.Size(g.fair.taker.sub))
-	covering, few := []cluster.ParcelID(nil), false
-	if !t.single || !t.few {
-		covering, few = g.covering(o, &need)
-	}
-	if !few {
-		o.index.Mask(c.covers, &o.set, &need)
-	}
-	if !t.single {
-		if k, victims := g.seekOne(covering, few); victims != nil {
-			return k, victims
-		}
-		t.single = true
-	}
-	if t.few {
-		covering, few = t.parcels, true
-	}
-	return g.seekSeveral(t, covering, few)
-}
-
-// covering lists the parcels that may offer enough for the taker's unit, few false when they are many.
-func (g *Stage) covering(o *offers, need *room.Need) (list []cluster.ParcelID, few bool) {
-	f, c := &g.fair, &g.choice
-	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
-	row := o.hints.First(&o.index, &o.set, need, mask, g.s.Sub.Shape[f.taker.sub])
-	for ; row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
-		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
-			if list = append(list, k); len(list) > cmp.Or(g.Few, fewMost) {
-				return nil, false
-			}
-		}
-	}
-	return list, true
-}
-
-// walk calls visit for the units of leaves above their quotas that are on covered rows, in the order in which victims
-// are chosen, until it is done; of those leaves and sizes alone that may give.
-func (g *Stage) walk(may func(leaf plan.Node, pair int32) bool, visit func(one *unit, row room.Row) (done bool)) {
-	f, c := &g.fair, &g.choice
-	for _, id := range f.givers.List {
-		leaf, any := f.v.top+plan.Node(id), false
-		for pair := f.v.start[id]; pair < f.v.start[id+1] && !any; pair++ {
-			any = f.v.units[pair] > 0 && may(leaf, pair)
-		}
-		if leaf == f.taker.leaf || !any {
-			continue
-		}
-		units, pair, is := g.unitsOf(leaf), int32(-1), false
-		for i := range units {
-			one := &units[i]
-			if one.pair != pair { // those of one size mostly stand together
-				pair, is = one.pair, may(leaf, one.pair)
-			}
-			if row := c.list.row(one.parcel); is && one.units > 0 && has(c.covers, int(row)) && visit(one, row) {
-				return
-			}
-		}
-	}
-}
-
-// mayAlone tells whether a leaf may give a unit of a row of stakes alone to the taker, and such units may make room
-// for the taker's anywhere.
-func (g *Stage) mayAlone(leaf plan.Node, row int32) bool {
-	f, c := &g.fair, &g.choice
-	shape := f.v.shape[row]
-	some, known := c.some[int32(shape)]
-	if !known {
-		lacks, any, of := make([]int64, g.dims), false, g.s.Shape.Size(shape)
-		for d, u := range g.s.Size(f.taker.sub) {
-			lacks[d] = max(0, u-of[d])
-			any = any || lacks[d] > 0
-		}
-		need := c.list.index.Need(lacks)
-		key := sought{g.s.Sub.Shape[f.taker.sub], shape}
-		some = !any || c.list.hints.First(&c.list.index, &c.list.open, &need, nil, key) != room.NoRow
-		c.some[int32(shape)] = some
-	}
-	return some && g.givesAlone(leaf, row)
-}
-
-// mayMove tells whether a leaf may give a unit of a row of stakes to the taker, before any other.
-func (g *Stage) mayMove(leaf plan.Node, row int32) bool {
-	v := g.fair.v
-	return v.units[row] > 0 && g.mayGive(leaf, -v.deficit(leaf), v.gives(row, 0))
-}
-
-// givesAlone tells whether a leaf may give a unit of a row of stakes to the taker, and that lowers the sum of squares.
-func (g *Stage) givesAlone(leaf plan.Node, row int32) bool {
-	f := &g.fair
-	if f.v.units[row] <= 0 {
-		return false
-	}
-	surplus, gives, sum := -f.v.deficit(leaf), f.v.gives(row, 0), f.taker.begin()
-	sum.Add(surplus-share.Slack, gives)
-	return g.mayGive(leaf, surplus, gives) && sum.Lower()
-}
-
-// strike takes units that are taken off the list of their leaf's.
-func (g *Stage) strike(one *held, units int64) {
-	if g.choice.list == nil || one.core {
-		return
-	}
-	list := g.choice.units[one.leaf]
-	at := unit{granted: one.granted, sub: one.sub, parcel: one.parcel}
-	i, _ := slices.BinarySearchFunc(list, at, g.newerUnit)
-	for ; i < len(list) && g.newerUnit(list[i], at) == 0; i++ {
-		n := min(units, list[i].units)
-		list[i].units, units = list[i].units-n, units-n
-	}
-}
-
-// newerUnit orders units newest first.
-func (g *Stage) newerUnit(a, b unit) int {
-	seq := g.s.Sub.Seq
-	return cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]),
-		cmp.Compare(b.parcel, a.parcel))
-}
-
-// staying is how many of some units that the state has none has taken by now.
-func (g *Stage) staying(one *unit) (units int64) {
-	for i := g.open(one.parcel); i > 0; i = g.row[i].next {
-		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.set == noSet && !at.core {
-			units += at.units
-		}
-	}
-	return min(units, one.units)
-}
-
-// seekOne finds the first row in order of which a unit alone makes room for the taker's.
-func (g *Stage) seekOne(covering []cluster.ParcelID, few bool) (cluster.ParcelID, []victim) {
-	f, best := &g.fair, int32(0)
-	for _, k := range covering {
-		if i := g.aloneOn(k, nil); i > 0 && (best == 0 || g.giverFirst(i, best) < 0) {
-			best = i
-		}
-	}
-	if !few {
-		size, c := g.s.Size(f.taker.sub), &g.choice
-		c.some = map[int32]bool{}
-		g.walk(g.mayAlone, func(one *unit, row room.Row) bool {
-			if covers(c.list.index.Free(row), g.s.Size(one.sub), size) && g.mayUse(f.taker.sub, one.parcel, f.v.top) {
-				best = g.aloneOn(one.parcel, one)
-			}
-			return best > 0
-		})
-	}
-	if best == 0 {
-		return cluster.NoID, nil
-	}
-	return g.row[best].parcel, []victim{{best, 1}}
-}
-
-// aloneOn is the first row on a parcel, among some units (nil: any), of which one alone makes room for the taker's, 0:
-// none does.
-func (g *Stage) aloneOn(k cluster.ParcelID, among *unit) (best int32) {
-	g.s.Yield()
-	f, size := &g.fair, g.s.Size(g.fair.taker.sub)
-	for _, i := range g.giversOn(k) {
-		one := &g.row[i]
-		if among != nil && (one.sub != among.sub || one.granted != among.granted) ||
-			best > 0 && g.giverFirst(best, i) < 0 {
-			continue
-		}
-		gives := g.givesAlone(one.leaf, f.v.find(g, one.leaf, one.shape))
-		if gives && covers(g.lesser(k, f.v.top), g.s.Shape.Size(one.shape), size) {
-			best = i
-		}
-	}
-	return best
-}
-
-// found is victims on a parcel who together make room for the taker's unit.
-type found struct {
-	parcel  cluster.ParcelID
-	victims []victim
-	units   int64
-	first   int32 // of the rows there that may move, by which parcels stand in order
-}
-
-// seekSeveral finds victims that together make room for the taker's unit: of the first parcels in order where they do,
-// on that which takes the fewest.
-func (g *Stage) seekSeveral(t *trial, covering []cluster.ParcelID, few bool) (cluster.ParcelID, []victim) {
-	f, list := &g.fair, []found(nil)
-	try := func(k cluster.ParcelID) {
-		if !g.mayUse(f.taker.sub, k, f.v.top) {
-			return
-		}
-		rows := g.giversOn(k)
-		victims := g.several(k, rows)
-		first := slices.IndexFunc(rows, func(i int32) bool {
-			return g.mayMove(g.row[i].leaf, f.v.find(g, g.row[i].leaf, g.row[i].shape))
-		})
-		if victims == nil || first < 0 {
-			return
-		}
-		one := found{k, victims, 0, rows[first]}
-		for _, v := range victims {
-			one.units += v.units
-		}
-		list = append(list, one)
-	}
-	if few {
-		for _, k := range covering {
-			try(k)
-		}
-		slices.SortFunc(list, func(a, b found) int { return g.giverFirst(a.first, b.first) })
-	} else {
-		g.walk(g.mayMove, func(one *unit, row room.Row) bool {
-			g.choice.covers[row>>6] &^= 1 << (uint(row) & 63) // once is enough
-			try(one.parcel)
-			return len(list) == choicesMost
-		})
-	}
-	if len(list) < choicesMost { // the others do not count from now on
-		t.few, t.parcels = true, t.parcels[:0]
-		for i := range list {
-			t.parcels = append(t.parcels, list[i].parcel)
-		}
-	}
-	if len(list) == 0 {
-		return cluster.NoID, nil
-	}
-	best := &list[0]
-	for i := range list[:min(len(list), choicesMost)] {
-		if list[i].units < best.units {
-			best = &list[i]
-		}
-	}
-	return best.parcel, best.victims
 }

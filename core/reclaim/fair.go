@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -13,28 +11,44 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// fair is what fair reclaim works with (MD-17).
+// fair is the memory of fair reclaim (MD-17).
 type fair struct {
 	pools   []*stakes
 	figures pool.Figures
 	short   []plan.Node // leaves that ask for anything, in order
 
-	v      *stakes     // of the pool in turn, as all below. Leaves are numbered from its consumer on
-	line   []int32     // by leaf: its line of the queue
-	takers share.Order // leaves that ask, by deficit ÷ ratio
-	givers share.Order // leaves above their quotas, by surplus ÷ ratio
-	banded share.Order // those of them that may be above by their bands
-	kinds  map[kind]*trial
+	v      *stakes       // of the pool in turn, as all below. Leaves are numbered from its consumer on
+	line   []int32       // by leaf: one more than its line of the queue, 0: it has none
+	pass   pass          // which of the passes
+	takers ranking       // leaves with asks that take part in the pass
+	givers ranking       // leaves with a surplus
+	vain   map[kind]bool // units for which no victims were found in the pass
 	taker  taker
+	within bool    // the taker stays within its quota
+	free   bool    // it does, or its deficit is its band
+	keen   []int32 // by node: leaves with units that may be in an allowed move whatever the taker's deficit
 }
 
-// taker is a unit that looks for victims.
+// pass is one of the three times that the takers of a pool have turns.
+type pass int
+
+const (
+	byPriority pass = iota // leaves with a deficit, and moves from branches of lower priority alone
+	byQuota                // leaves with a deficit, and all moves
+	byJoining              // leaves without a deficit, which only join
+	passes
+)
+
+// taker is the unit that looks for victims, or all units that a gang looks for.
 type taker struct {
 	sub     cluster.SubID
 	leaf    plan.Node
 	deficit int64 // of its leaf
-	gets    int64 // what it adds to the stake of its leaf
-	banded  bool  // the deficit is as large as the band
+	gets    int64 // what the unit, or the gang, adds to the stake of its leaf
+
+	// Of a gang, which has victims for unit after unit. Deficit and gets are as before the first one.
+	got  int64    // what its units have added
+	gave []giving // what leaves have given for them
 }
 
 // kind is what takers' units have in common that look for the same victims.
@@ -45,19 +59,14 @@ type kind struct {
 	sub   cluster.SubID // with a max_per_host, else NoID
 }
 
-// trial is what a kind of units has found in vain so far: none of it is looked at again in the pool's turns.
-type trial struct {
-	over    bool // no victims at all
-	single  bool // no victim that alone makes one fit
-	few     bool // several make one fit on no parcels but these
-	parcels []cluster.ParcelID
-}
-
-// Fair takes back from those above their quotas for those below theirs, wherever that makes a unit fit and lowers the
-// sum of the squares of distances from quotas (step 8): pool by pool, from the deepest up.
+// Fair takes back from leaves above their quotas for leaves below theirs (step 8, MD-17): pool by pool, from the
+// deepest up.
 func (g *Stage) Fair() {
-	for g.beginFair(); g.nextPool(); {
-		for g.takeTurn() {
+	g.beginFair()
+	for g.nextPool() {
+		for g.nextPass() {
+			for g.takeTurn() {
+			}
 		}
 	}
 }
@@ -117,104 +126,93 @@ func (g *Stage) mayTake(leaf, top plan.Node) bool {
 	return g.Window.ShareReclaim[leaf] && !g.Barred(top, leaf)
 }
 
-// lineUp readies the turns of a pool's takers. Those that are not below their quotas may join what is under way.
+// lineUp readies the turns of a pool's takers.
 func (g *Stage) lineUp(v *stakes) {
 	f := &g.fair
-	f.v, f.kinds, g.net.live = v, map[kind]*trial{}, v
+	f.v, f.pass, g.net.live = v, -1, v
 	g.choice.begin(g, v.top)
-	n := len(v.stake)
-	for _, list := range [...]*share.Order{&f.takers, &f.givers, &f.banded} {
-		list.Reset(n)
-	}
-	f.takers.Last, f.line = true, column.Zeros(f.line, n)
+	f.line = column.Zeros(f.line, len(v.stake))
 	g.queue.Reset()
 	for _, leaf := range g.inside(f.short, v.top) {
 		if g.mayTake(leaf, v.top) && g.ask(leaf) {
-			f.line[leaf-v.top] = int32(len(g.queue.Leaf) - 1)
-			f.takers.Add(int32(leaf-v.top), v.deficit(leaf), g.Ratio(v.top, leaf), int32(leaf))
+			f.line[leaf-v.top] = int32(len(g.queue.Leaf))
 		}
 	}
-	for leaf := v.top; leaf < g.tree.End[v.top]; leaf++ {
-		if g.tree.Leaf(leaf) && g.p.Terms.Member[leaf] {
-			f.rate(g, leaf, (*share.Order).Add)
-		}
+	f.givers.reset(g, v, g.p.RankOrder)
+	f.givers.fill(f.gives)
+	f.keen = column.Zeros(f.keen, len(v.stake))
+	f.givers.backward(func(leaf plan.Node) bool {
+		g.countKeen(leaf)
+		return false
+	})
+}
+
+// gives reports whether a leaf has a surplus.
+func (f *fair) gives(leaf plan.Node) bool { return f.v.surplus(leaf) > share.Slack }
+
+// nextPass readies the next pass over the takers of the pool, false after the last one. What was passed over in one is
+// tried again in the next.
+func (g *Stage) nextPass() bool {
+	f := &g.fair
+	if f.pass++; f.pass == passes || len(g.queue.Leaf) == 0 {
+		return false
 	}
-	f.takers.Sort()
-	f.givers.Sort()
-	f.banded.Sort()
+	f.vain = map[kind]bool{}
+	for l := range g.queue.Leaf {
+		g.queue.Again(int32(l))
+	}
+	f.takers.reset(g, f.v, nil)
+	f.takers.fill(g.isTaker)
+	return true
+}
+
+// isTaker reports whether a leaf takes part in the pass: it has asks left, and a deficit or, in the last pass, none.
+func (g *Stage) isTaker(leaf plan.Node) bool {
+	f := &g.fair
+	l := f.line[leaf-f.v.top] - 1
+	return l >= 0 && f.v.deficit(leaf) > share.Slack == (f.pass < byJoining) && g.queue.Advance(l)
 }
 
 // takeTurn gives the taker whose turn it is one, false where there is none any more.
 func (g *Stage) takeTurn() bool {
-	f, list := &g.fair, &g.fair.takers
-	if len(list.List) == 0 {
+	f := &g.fair
+	leaf := f.takers.first()
+	if leaf == plan.None {
 		return false
 	}
-	id := list.List[len(list.List)-1]
-	if leaf := f.v.top + plan.Node(id); g.serveTaker(leaf, f.line[id]) {
-		list.Move(id, f.v.deficit(leaf))
-	} else {
-		list.Remove(id)
+	if !g.serveTaker(leaf, f.line[leaf-f.v.top]-1) {
+		f.takers.set(leaf, false, f.v.stake)
+		return true
 	}
+	g.reorder(leaf)
 	return true
-}
-
-// rate puts a leaf among those above their quotas, if it is.
-func (f *fair) rate(g *Stage, leaf plan.Node, put func(o *share.Order, id int32, distance, ratio int64, tie int32)) {
-	surplus, id := -f.v.deficit(leaf), int32(leaf-f.v.top)
-	if surplus <= share.Slack {
-		return
-	}
-	put(&f.givers, id, surplus, g.Ratio(f.v.top, leaf), -g.p.RankOrder[leaf])
-	if surplus+share.Slack >= g.band(f.v, leaf, f.v.least(leaf)) {
-		put(&f.banded, id, surplus, g.Ratio(f.v.top, leaf), -g.p.RankOrder[leaf])
-	}
-}
-
-// least is about what the unit of a leaf counts that counts least, or less.
-func (v *stakes) least(leaf plan.Node) int64 {
-	least := share.One
-	for i, at := v.start[leaf-v.top], leaf-v.top; i < v.start[at+1]; i++ {
-		switch {
-		case v.units[i] > v.whole[i]:
-			return 0
-		case v.units[i] > 0:
-			least = min(least, share.One/v.whole[i]) // what a unit counts differs from this by less than one 2⁻⁴⁸
-		}
-	}
-	return least
 }
 
 // reorder puts a leaf, of which the stake changed, where it belongs now.
 func (g *Stage) reorder(leaf plan.Node) {
 	f := &g.fair
-	id := int32(leaf - f.v.top)
-	for _, list := range [...]*share.Order{&f.givers, &f.banded} {
-		if list.Has(id) {
-			list.Remove(id)
-		}
-	}
-	f.rate(g, leaf, (*share.Order).Put)
-	if f.takers.Has(id) {
-		f.takers.Move(id, f.v.deficit(leaf))
-	}
+	f.givers.set(leaf, f.gives(leaf), f.v.stake)
+	f.takers.set(leaf, g.isTaker(leaf), f.v.stake)
+	g.countKeen(leaf)
 	g.recount(leaf)
 }
 
-// serveTaker promises a leaf one unit more of the pool, if it may have one, and tells whether it may want another.
-func (g *Stage) serveTaker(leaf plan.Node, l int32) (stays bool) {
-	g.s.Yield()
+// serveTaker promises a leaf one unit more of the pool, if it may have one. An ask that cannot be served is passed
+// over.
+func (g *Stage) serveTaker(leaf plan.Node, l int32) (served bool) {
 	q := &g.queue
-	for q.Advance(l) {
+	for !served && q.Advance(l) {
 		sub := q.Ask[q.Next(l)].Sub
-		served := !g.Cycle.Undone[sub] && g.mayPromise(sub) && !g.stopped(leaf, g.fair.v.top, g.s.Size(sub)) &&
-			((g.leaves > 0 || g.sets.units > 0) && g.join(sub, g.fair.v.top, nil) || g.takeFor(leaf, sub))
-		if g.settleAsk(l, served); served {
-			g.reorder(leaf)
-			return q.Advance(l)
-		}
+		served = !g.Cycle.Undone[sub] && g.mayPromise(sub) && (g.joins(leaf, sub) || g.takeFor(leaf, sub))
+		g.settleAsk(l, served)
 	}
-	return false
+	return served
+}
+
+// joins lets a unit join sets under way in the pool in turn, unless a share limit stands against it.
+func (g *Stage) joins(leaf plan.Node, sub cluster.SubID) bool {
+	top := g.fair.v.top
+	return (g.leaves > 0 || g.sets.units > 0) && !g.stopped(leaf, top, g.s.Size(sub)) && g.join(sub, top, nil)
 }
 
 // ask adds a line to the queue for what a leaf is short of and not promised, and tells whether that is anything.
@@ -247,61 +245,34 @@ func (g *Stage) mayPromise(sub cluster.SubID) bool {
 	return false
 }
 
-// takeFor makes a set for one unit of a sub-allocation whose leaf is below its quota: of one victim, the first in
-// order that alone makes it fit; else of several, on the parcel that takes the fewest of the first ones where they
-// do.
+// takeFor makes a set for one unit of a sub-allocation whose leaf is below its quota.
 func (g *Stage) takeFor(leaf plan.Node, sub cluster.SubID) bool {
-	g.s.Yield()
-	f := &g.fair
-	v, deficit := f.v, f.v.deficit(leaf)
-	if g.turnsOf(sub) >= turnsMost || deficit <= share.Slack {
-		return false
-	}
+	f, v := &g.fair, g.fair.v
 	key := kind{leaf, g.s.Sub.Shape[sub], g.Views.Needs.Need(g.s, sub), cluster.NoID}
 	if g.s.Sub.MaxPerHost[sub] != plan.Unlimited {
 		key.sub = sub
 	}
-	t := f.kinds[key]
-	if t == nil {
-		t = &trial{}
-		f.kinds[key] = t
-	}
-	if t.over {
+	if f.pass == byJoining || g.turnsOf(sub) >= turnsMost || f.vain[key] {
 		return false
 	}
-	gets := v.step(v.find(g, leaf, key.shape), 1)
-	f.taker = taker{sub, leaf, deficit, gets, deficit+share.Slack >= g.band(v, leaf, gets)}
-	k, victims := g.choose(t)
-	if t.over = victims == nil; t.over {
+	g.beginTaker(taker{
+		sub: sub, leaf: leaf, deficit: v.deficit(leaf), gets: v.step(v.find(g, leaf, key.shape), 1),
+	})
+	move := g.choose()
+	if move == nil {
+		f.vain[key] = true
 		return false
 	}
-	if !g.issue(decision.ReclaimFairShare, sub, k, victims, nil) {
+	return g.carryOut(move)
+}
+
+// carryOut makes the set of a move, and tells whether the budget bore it.
+func (g *Stage) carryOut(m *move) bool {
+	if !g.issue(decision.ReclaimFairShare, g.fair.taker.sub, m.parcel, m.victims, nil) {
 		return false
 	}
-	for _, v := range victims {
+	for _, v := range m.victims {
 		g.reorder(g.row[v.row].leaf)
 	}
 	return true
-}
-
-// mayGive tells whether a leaf that is so far above its quota may give a unit that counts so much to the taker: it or
-// the taker is as far from its quota as its band.
-func (g *Stage) mayGive(leaf plan.Node, surplus, gives int64) bool {
-	f := &g.fair
-	return surplus > share.Slack && (f.taker.banded || surplus+share.Slack >= g.band(f.v, leaf, gives))
-}
-
-// begin is what the taker's unit changes of the sum of squares.
-func (t *taker) begin() (sum share.Squares) {
-	sum.Add(t.deficit-share.Slack, t.gets)
-	return sum
-}
-
-// mostUnits is how many units that count so much one may give that is so far above its quota, or more: it is above it
-// before each.
-func mostUnits(surplus, gives int64) int64 {
-	if gives <= 1 {
-		return 1 << 32
-	}
-	return (surplus-share.Slack-1)/(gives-1) + 1 // what a unit counts may be one 2⁻⁴⁸ less than the one before
 }

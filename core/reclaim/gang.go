@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -11,41 +9,59 @@ import (
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/room"
+	"github.com/stintd/stint/core/share"
 )
 
 // Gangs (REQ-3; docs/shares.md, "Gangs").
 
-// coreOf is how many units of a holding a gang may not do without, as things were when the stage began: its min_units
-// of those that stay, the newest left aside. O(1), the first time for a gang what it holds.
-func (g *Stage) coreOf(q cluster.HoldingID) int64 {
-	h, sub := &g.s.Holding, g.s.Holding.Sub[q]
-	least := g.s.Sub.MinUnits[sub]
-	if least <= 1 {
-		return 0
-	}
-	core, known := g.core[sub]
-	if !known {
-		core = map[cluster.HoldingID]int64{}
-		g.core[sub] = core
-		var list []cluster.HoldingID
-		for at := g.s.Sub.First[sub]; at != cluster.NoID; at = h.NextOfSub[at] {
-			if h.Set[at] == cluster.NoID {
-				list = append(list, at)
-			}
-		}
-		slices.SortFunc(list, g.s.Newer)
-		spare := g.s.Staying(sub) - least
-		for _, at := range list {
-			if spare < 0 {
-				break // it is broken
-			}
-			n := min(spare, h.Units[at])
-			core[at] = h.Units[at] - n
-			spare -= n
-		}
-	}
-	return core[q]
+// gangUnits is what a gang holds, as things were when the stage began.
+type gangUnits struct {
+	core   map[cluster.HoldingID]int64 // of holdings, the units that it may not do without
+	newest cluster.HoldingID           // of these
+	young  bool                        // one of those that stay is young
 }
+
+// noGang is of sub-allocations without min_units.
+var noGang = gangUnits{newest: cluster.NoID}
+
+// gangOf is what a gang holds: it may not do without its min_units of those that stay, the newest left aside. O(1), the
+// first time for a gang what it holds.
+func (g *Stage) gangOf(sub cluster.SubID) *gangUnits {
+	h, least := &g.s.Holding, g.s.Sub.MinUnits[sub]
+	if least <= 1 {
+		return &noGang
+	}
+	if gang, known := g.gangs[sub]; known {
+		return gang
+	}
+	gang := &gangUnits{core: map[cluster.HoldingID]int64{}, newest: cluster.NoID}
+	g.gangs[sub] = gang
+	var list []cluster.HoldingID
+	for at := g.s.Sub.First[sub]; at != cluster.NoID; at = h.NextOfSub[at] {
+		if h.Set[at] == cluster.NoID {
+			list = append(list, at)
+			gang.young = gang.young || g.isYoung(g.s.Node(sub), h.Granted[at])
+		}
+	}
+	slices.SortFunc(list, g.s.Newer)
+	spare := g.s.Staying(sub) - least
+	for _, at := range list {
+		if spare < 0 {
+			break // it is broken
+		}
+		n := min(spare, h.Units[at])
+		if spare -= n; n < h.Units[at] {
+			gang.core[at] = h.Units[at] - n
+			if gang.newest == cluster.NoID {
+				gang.newest = at
+			}
+		}
+	}
+	return gang
+}
+
+// coreOf is how many units of a holding a gang may not do without.
+func (g *Stage) coreOf(q cluster.HoldingID) int64 { return g.gangOf(g.s.Holding.Sub[q]).core[q] }
 
 // coreLast orders rows that gangs may not do without behind all others.
 func (g *Stage) coreLast(a, b int32) int {
@@ -189,7 +205,6 @@ func (g *Stage) Lacks() bool { return g.lacking }
 
 // gather is Gather but for what is asked of all sets together.
 func (g *Stage) gather(sub cluster.SubID, least int64) bool {
-	g.s.Yield()
 	leaf, n := g.s.Node(sub), int64(0)
 	for n < least && (g.holdAnywhere(leaf, sub) || g.p.Parcels.Owned && g.recallFor(leaf, sub) == served) {
 		n++
@@ -207,16 +222,49 @@ func (g *Stage) gather(sub cluster.SubID, least int64) bool {
 			pools = append(pools, v)
 		}
 	}
-	g.fair.short = append(g.fair.short[:0], leaf)
 	for _, v := range pools {
-		g.lineUp(v)
-		for n < least && !g.stopped(leaf, v.top, g.s.Size(sub)) && (g.hold(sub, v.top) || g.takeFor(leaf, sub)) {
-			g.reorder(leaf)
-			n++
-		}
-		g.net.live = nil
+		n += g.gatherIn(v, sub, least-n)
 	}
 	return n == least
+}
+
+// gatherIn finds room in a pool for so many units of a gang, one after the other: what is free, or what victims for a
+// share give up. All victims are one move with all units that lack (MD-17.7). It returns how many it found.
+func (g *Stage) gatherIn(v *stakes, sub cluster.SubID, lack int64) (n int64) {
+	f, leaf := &g.fair, g.s.Node(sub)
+	f.short = f.short[:0]
+	g.lineUp(v)
+	f.pass, f.vain = byQuota, map[kind]bool{}
+	f.takers.reset(g, v, nil)
+	g.beginTaker(taker{
+		sub: sub, leaf: leaf, deficit: v.deficit(leaf), gets: v.step(v.find(g, leaf, g.s.Sub.Shape[sub]), lack),
+	})
+	for before := v.stake[leaf-v.top]; n < lack; n++ {
+		f.taker.got = v.stake[leaf-v.top] - before
+		if !g.stopped(leaf, v.top, g.s.Size(sub)) && g.hold(sub, v.top) {
+			g.reorder(leaf)
+			continue
+		}
+		if f.taker.deficit <= share.Slack {
+			break
+		}
+		m := g.choose()
+		if m == nil {
+			break
+		}
+		gave := slices.Clone(g.choice.tallies[0].begin(g, m.victims).list)
+		if !g.carryOut(m) {
+			break
+		}
+		for i := range gave {
+			gave[i].done = gave[i].total
+		}
+		f.taker.gave = gave
+		g.reorder(leaf)
+	}
+	f.taker = taker{}
+	g.net.live = nil
+	return n
 }
 
 // holdAnywhere holds free room for a unit of a gang on own parcels, else in the nearest pool that has some.

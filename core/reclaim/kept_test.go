@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -79,9 +77,11 @@ func (w *keeper) cycle() {
 		g.Rules()
 		g.Recall()
 		for g.beginFair(); g.nextPool(); {
-			for g.takeTurn() {
-				w.turns++
-				w.offers(g)
+			for g.nextPass() {
+				for g.takeTurn() {
+					w.turns++
+					w.offers(g)
+				}
 			}
 		}
 	})
@@ -163,41 +163,41 @@ func (w *keeper) give() {
 
 // offers holds what victims are looked for by against what is held.
 func (w *keeper) offers(g *Stage) {
-	f, c := &g.fair, &g.choice
-	for i := range c.offers {
-		o := &c.offers[i]
-		if !o.known {
-			continue
-		}
-		for row, k := range c.list.parcel {
-			if !w.p.Parcels.IsOpen(k) {
-				continue
-			}
-			want := slices.Clone(c.list.index.Free(room.Row(row)))
-			for at := g.open(k); at > 0; at = g.row[at].next {
-				if one := &g.row[at]; g.isInPool(one) && o.from.Has(int32(one.leaf-f.v.top)) {
-					add(want, g.s.Shape.Size(one.shape), one.units)
-				}
-			}
-			if got := o.index.Free(room.Row(row)); !slices.Equal(got, want) || !o.set.Has(room.Row(row)) {
-				w.Fatalf("parcel %d offers %v, want %v", k, got, want)
-			}
-		}
-	}
+	c := &g.choice
+	w.offer(g, &c.all, g.fair.gives)
+	w.offer(g, &c.keen, func(leaf plan.Node) bool { return g.fair.gives(leaf) && g.anyKeen(leaf) })
 	for id, list := range c.units {
 		listed := map[unit]int64{}
 		for _, one := range list {
-			one.pair, one.units, listed[unit{one.granted, one.sub, one.parcel, 0, 0}] = 0, 0, one.units
+			listed[unit{granted: one.granted, sub: one.sub, parcel: one.parcel}] = one.units
 		}
 		for k := range w.p.Parcels.Host {
 			for at := g.open(cluster.ParcelID(k)); at > 0; at = g.row[at].next {
 				one := &g.row[at]
-				key := unit{one.granted, one.sub, one.parcel, 0, 0}
+				key := unit{granted: one.granted, sub: one.sub, parcel: one.parcel}
 				if one.leaf == id && g.isInPool(one) && !g.isYoung(id, one.granted) && listed[key] < one.units {
 					w.Fatalf("%d units of %d on parcel %d are not looked through: %d are", one.units, id, k,
 						listed[key])
 				}
 			}
+		}
+	}
+}
+
+// offer holds offers of some leaves against what these hold.
+func (w *keeper) offer(g *Stage, o *offers, counts func(leaf plan.Node) bool) {
+	for row, k := range g.choice.list.parcel {
+		if !o.known || !w.p.Parcels.IsOpen(k) {
+			continue
+		}
+		want := slices.Clone(g.choice.list.index.Free(room.Row(row)))
+		for at := g.open(k); at > 0; at = g.row[at].next {
+			if one := &g.row[at]; g.isInPool(one) && counts(one.leaf) {
+				add(want, g.s.Shape.Size(one.shape), one.units)
+			}
+		}
+		if got := o.index.Free(room.Row(row)); !slices.Equal(got, want) || !o.set.Has(room.Row(row)) {
+			w.Fatalf("parcel %d offers %v, want %v", k, got, want)
 		}
 	}
 }

@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -271,7 +269,7 @@ func (g *Stage) take(i int32, units int64, set int32, due int64) {
 	g.strike(one, units)
 	size := g.s.Shape.Size(one.shape)
 	add(g.of(g.stay, one.parcel), size, units)
-	g.count(one.pool, one.leaf, one.shape, -units)
+	g.count(one.pool, one.leaf, one.sub, -units)
 	if g.isFresh(one) {
 		add(g.of(g.free, one.parcel), size, units)
 		g.undone[subPool{one.sub, one.pool}] += units
@@ -313,7 +311,7 @@ func (g *Stage) cancel(i int32, units int64) {
 	g.touch(one.parcel)
 	g.altered[one.parcel>>6] |= 1 << (uint(one.parcel) & 63)
 	add(g.of(g.stay, one.parcel), g.s.Shape.Size(one.shape), -units)
-	g.count(one.pool, one.leaf, one.shape, units)
+	g.count(one.pool, one.leaf, one.sub, units)
 }
 
 // isFresh tells whether units were granted in this cycle.

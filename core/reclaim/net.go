@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -16,11 +14,13 @@ import (
 // by pool (CYC-7).
 type netLog struct {
 	last []int32 // by Node: one more than the latest move in the consumer's pool, 0: none
-	move []move
+	move []netMove
+	by   map[subPool]int64
+	all  map[cluster.SubID]int64
 	live *stakes // of the pool in turn, kept up to date; nil: none
 }
 
-type move struct {
+type netMove struct {
 	leaf  plan.Node
 	shape cluster.ShapeID
 	units int64
@@ -29,18 +29,23 @@ type move struct {
 
 func (v *netLog) reset(nodes int) {
 	v.last, v.move, v.live = column.Zeros(v.last, nodes), v.move[:0], nil
+	v.by, v.all = map[subPool]int64{}, map[cluster.SubID]int64{}
 }
 
-// count adds units to what a leaf has net from a pool; NoID: of its own, which count nowhere. O(depth × dimensions).
-func (g *Stage) count(from cluster.ConsumerID, leaf plan.Node, shape cluster.ShapeID, units int64) {
+// count adds units of a sub-allocation to what its leaf has net from a pool; NoID: of its own, which count in no pool.
+// O(depth × dimensions).
+func (g *Stage) count(from cluster.ConsumerID, leaf plan.Node, sub cluster.SubID, units int64) {
+	g.net.by[subPool{sub, from}] += units
+	g.net.all[sub] += units
+	shape := g.s.Sub.Shape[sub]
 	if from == cluster.NoID || leaf == plan.None || units == 0 {
 		return
 	}
 	top, v := g.s.NodeOf[from], &g.net
-	v.move = append(v.move, move{leaf, shape, units, v.last[top]})
+	v.move = append(v.move, netMove{leaf, shape, units, v.last[top]})
 	v.last[top] = int32(len(v.move))
 	if v.live != nil && v.live.top == top {
-		v.live.add(leaf, v.live.find(g, leaf, shape), units)
+		v.live.add(g, leaf, v.live.find(g, leaf, shape), units)
 	}
 	if g.limits != nil {
 		g.limits.Add(&g.Env.Env, leaf, top, g.s.Shape.Size(shape), units)
@@ -55,19 +60,16 @@ type stakes struct {
 	shape []cluster.ShapeID
 	units []int64
 	whole []int64 // the pool's capacity
-	late  map[leafShape]int32
-	stake []int64 // by node less the pool's, of leaves
+	late  []int32 // by node less the pool's: one more than the last row that was added behind all others, 0: none
+	next  []int32 // by row from the last start on: likewise of the leaf's row before it
+	stake []int64 // by node less the pool's
 	quota []int64
-}
-
-type leafShape struct {
-	leaf  plan.Node
-	shape cluster.ShapeID
 }
 
 // layStakes computes the stakes in a pool. O(consumers of the pool, what they hold from it by size, moves).
 func (g *Stage) layStakes(v *stakes, top plan.Node) {
-	v.top, v.late = top, nil
+	v.top, v.next = top, v.next[:0]
+	v.late = column.Zeros(v.late, int(g.tree.End[top]-top))
 	v.start, v.shape, v.units, v.whole = v.start[:0], v.shape[:0], v.units[:0], v.whole[:0]
 	v.stake = column.Zeros(v.stake, int(g.tree.End[top]-top))
 	for n := top; n < g.tree.End[top]; n++ {
@@ -88,15 +90,17 @@ func (g *Stage) layStakes(v *stakes, top plan.Node) {
 	v.start = append(v.start, int32(len(v.shape)))
 	for i := g.net.last[top]; i > 0; i = g.net.move[i-1].next {
 		one := &g.net.move[i-1]
-		v.units[v.find(g, one.leaf, one.shape)] += one.units
+		row := v.find(g, one.leaf, one.shape) // it may grow the columns
+		v.units[row] += one.units
 	}
 	for at := range v.stake {
-		for i := v.start[at]; i < v.start[at+1]; i++ {
-			v.stake[at] += share.Fraction(v.units[i], v.whole[i])
-		}
+		v.eachRow(top+plan.Node(at), func(row int32) bool {
+			v.stake[at] += share.Fraction(v.units[row], v.whole[row])
+			return false
+		})
 	}
-	for key, i := range v.late { // sums: in any order
-		v.stake[key.leaf-top] += share.Fraction(v.units[i], v.whole[i])
+	for n := g.tree.End[top] - 1; n > top; n-- {
+		v.stake[g.tree.Parent[n]-top] += v.stake[n-top]
 	}
 }
 
@@ -105,24 +109,35 @@ func (v *stakes) addRow(g *Stage, shape cluster.ShapeID, units int64) {
 	v.whole = append(v.whole, g.Views.Capacity.Of(g.s, v.top, shape))
 }
 
-// find is the row of a leaf's units of one size.
-func (v *stakes) find(g *Stage, leaf plan.Node, shape cluster.ShapeID) int32 {
+// find is the row of a leaf's units of one size. O(sizes of the leaf).
+func (v *stakes) find(g *Stage, leaf plan.Node, shape cluster.ShapeID) (row int32) {
+	if v.eachRow(leaf, func(i int32) bool {
+		row = i
+		return v.shape[i] == shape
+	}) {
+		return row
+	}
 	at := leaf - v.top
+	row = int32(len(v.shape))
+	v.next, v.late[at] = append(v.next, v.late[at]), row+1
+	v.addRow(g, shape, 0)
+	return row
+}
+
+// eachRow calls f for the rows of a leaf until it is done, and tells whether it was.
+func (v *stakes) eachRow(leaf plan.Node, f func(row int32) (done bool)) bool {
+	at, laid := leaf-v.top, v.start[len(v.start)-1]
 	for i := v.start[at]; i < v.start[at+1]; i++ {
-		if v.shape[i] == shape {
-			return i
+		if f(i) {
+			return true
 		}
 	}
-	i, ok := v.late[leafShape{leaf, shape}]
-	if !ok {
-		if v.late == nil {
-			v.late = map[leafShape]int32{}
+	for i := v.late[at] - 1; i >= 0; i = v.next[i-laid] - 1 {
+		if f(i) {
+			return true
 		}
-		i = int32(len(v.shape))
-		v.late[leafShape{leaf, shape}] = i
-		v.addRow(g, shape, 0)
 	}
-	return i
+	return false
 }
 
 // step is how much units of a row more, or less, change the stake of its leaf.
@@ -134,19 +149,28 @@ func (v *stakes) step(row int32, units int64) int64 {
 	return share.Fraction(n+units, whole) - share.Fraction(n, whole)
 }
 
-// gives is what the unit of a row counts that comes after so many that are given before it.
-func (v *stakes) gives(row int32, before int64) int64 {
+// gives returns what units of a row count that come after so many that are given before them.
+func (v *stakes) gives(row int32, before, units int64) int64 {
 	n, whole := v.units[row]-before, v.whole[row]
-	return share.Fraction(n, whole) - share.Fraction(n-1, whole)
+	return share.Fraction(n, whole) - share.Fraction(n-units, whole)
 }
 
-func (v *stakes) add(leaf plan.Node, row int32, units int64) {
-	v.stake[leaf-v.top] += v.step(row, units)
+// add adds units to a row, and what they count to the stakes of its leaf and of all above it.
+func (v *stakes) add(g *Stage, leaf plan.Node, row int32, units int64) {
+	step := v.step(row, units)
 	v.units[row] += units
+	for n := leaf; ; n = g.tree.Parent[n] {
+		if v.stake[n-v.top] += step; n == v.top {
+			return
+		}
+	}
 }
 
 // deficit is how far a leaf is below its quota by what is net. A surplus is below 0.
 func (v *stakes) deficit(leaf plan.Node) int64 { return v.quota[leaf-v.top] - v.stake[leaf-v.top] }
+
+// surplus is how far a leaf is above its quota by what is net.
+func (v *stakes) surplus(leaf plan.Node) int64 { return -v.deficit(leaf) }
 
 // band is how far a leaf must be from its quota before a unit of its own that counts so much moves for that.
 func (g *Stage) band(v *stakes, leaf plan.Node, unit int64) int64 {
@@ -155,12 +179,13 @@ func (g *Stage) band(v *stakes, leaf plan.Node, unit int64) int64 {
 
 // deserve computes the quotas of a pool that its stakes are held against: those of MD-14, by what is net.
 func (g *Stage) deserve(v *stakes, f *pool.Figures) {
-	total := int64(0)
-	for _, one := range v.stake {
-		total += one
-	}
-	f.Deserve(&g.Env.Env, v.top, total, g.lacks)
+	f.Divide(&g.Env.Env, v.top, v.stake[0], g.more, g.limits)
 	v.quota = append(v.quota[:0], f.Quota...)
+}
+
+// more is how many units more are net of a sub-allocation by now than the views say: from a pool, and of all.
+func (g *Stage) more(sub cluster.SubID, from cluster.ConsumerID) (there, all int64) {
+	return g.net.by[subPool{sub, from}], g.net.all[sub]
 }
 
 // lacks is how many units that the views have of a sub-allocation are not granted after all: of a pool, and of all.

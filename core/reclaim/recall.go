@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -47,23 +45,68 @@ const (
 	refused                // by the budget
 )
 
-// Recall takes back what outsiders hold of what is owned (step 7, MD-10): for leaves in rank order, of each first
-// what is its own, then what consumers above it own.
+// Recall takes back what outsiders hold of what is owned (step 7, MD-10): leaves recall their own parcels in
+// rank order;
+// then for each consumer above them, the deepest first, the leaves below it have turns.
 func (g *Stage) Recall() {
 	if !g.p.Parcels.Owned {
 		return
 	}
-	leaves := g.shortLeaves(nil)
+	short := g.shortLeaves(nil)
+	leaves := slices.Clone(short)
 	slices.SortFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(g.p.RankOrder[a], g.p.RankOrder[b]) })
 	for _, leaf := range leaves {
-		if g.queue.Reset(); !g.ask(leaf) { // now: sets of its that end are known
-			continue
-		}
-		for g.queue.Advance(0) {
-			sub := g.queue.Ask[g.queue.Next(0)].Sub
-			g.settleAsk(0, g.mayPromise(sub) && g.recallFor(leaf, sub) == served)
+		from, to := g.Views.Owned.Own(leaf)
+		if g.queue.Reset(); from < to && g.ask(leaf) { // now: sets of its that end are known
+			for g.serveRecall(leaf, leaf, 0) {
+			}
 		}
 	}
+	for _, top := range g.List() {
+		if top != plan.Root {
+			g.recallIn(top, g.inside(short, top))
+		}
+	}
+}
+
+// recallIn gives leaves below a consumer turns to recall what outsiders of it hold on its parcels, in the order of
+// MD-16's walk in its pool.
+func (g *Stage) recallIn(top plan.Node, leaves []plan.Node) {
+	v, line := &stakes{}, map[plan.Node]int32{}
+	g.queue.Reset()
+	for _, leaf := range leaves {
+		if !g.Barred(top, leaf) && g.ask(leaf) {
+			line[leaf] = int32(len(g.queue.Leaf) - 1)
+		}
+	}
+	if len(line) == 0 {
+		return
+	}
+	g.layStakes(v, top)
+	g.net.live = v
+	takers := &g.fair.takers
+	takers.reset(g, v, nil)
+	takers.fill(func(leaf plan.Node) bool {
+		_, ok := line[leaf]
+		return ok
+	})
+	for leaf := takers.first(); leaf != plan.None; leaf = takers.first() {
+		served := g.serveRecall(leaf, top, line[leaf])
+		takers.set(leaf, served && g.queue.Advance(line[leaf]), v.stake)
+	}
+	g.net.live = nil
+}
+
+// serveRecall promises a leaf one unit more on parcels that it draws on through the pool of a consumer, or owns. An ask
+// that cannot be served is passed over.
+func (g *Stage) serveRecall(leaf, top plan.Node, l int32) (done bool) {
+	q := &g.queue
+	for !done && q.Advance(l) {
+		sub := q.Ask[q.Next(l)].Sub
+		done = g.mayPromise(sub) && !g.stopped(leaf, top, g.s.Size(sub)) && g.recallFrom(sub, top, nil) == served
+		g.settleAsk(l, done)
+	}
+	return done
 }
 
 // recallFor promises a leaf one unit of a sub-allocation on parcels of its own, or of those above it.
@@ -121,18 +164,52 @@ func (g *Stage) recallFrom(sub cluster.SubID, top plan.Node, among func(k cluste
 		return nowhere
 	}
 	g.listLoans(l)
+	var best *loss
+	var seen []cluster.ParcelID
 	for i := l.loans.First(&l.open, &need, 0, nil); i != room.NoRow; i = l.loans.First(&l.open, &need, i+1, nil) {
 		k := l.parcel[l.loan[i].row]
-		if !may(k) {
+		if slices.Contains(seen, k) || !may(k) {
 			continue
 		}
-		victims, dissolved := g.makeRoom(k, g.s.Size(sub), top)
-		if g.issue(decision.ReclaimRecall, sub, k, victims, dissolved) {
-			return served
+		seen = append(seen, k)
+		if one := g.lossOn(k, sub, top); best == nil || one.before(best) {
+			best = one
 		}
-		return refused
+		if len(seen) == choicesMost || best.depth <= 0 && best.units <= 1 {
+			break
+		}
 	}
-	return nowhere
+	switch {
+	case best == nil:
+		return nowhere
+	case g.issue(decision.ReclaimRecall, sub, best.parcel, best.victims, best.dissolved):
+		return served
+	}
+	return refused
+}
+
+// loss is what a recall takes on a parcel.
+type loss struct {
+	parcel    cluster.ParcelID
+	victims   []victim
+	dissolved []int32
+	depth     int32 // of the deepest consumer through whose pool a victim is held
+	units     int64
+}
+
+// before reports whether a loss is less than one found before it (MD-10.4).
+func (m *loss) before(o *loss) bool {
+	return cmp.Or(cmp.Compare(m.depth, o.depth), cmp.Compare(m.units, o.units)) < 0
+}
+
+// lossOn is what a recall for a consumer takes on a parcel to make room for a unit.
+func (g *Stage) lossOn(k cluster.ParcelID, sub cluster.SubID, top plan.Node) *loss {
+	m := &loss{parcel: k, depth: -1}
+	m.victims, m.dissolved = g.makeRoom(k, g.s.Size(sub), top)
+	for _, v := range m.victims {
+		m.depth, m.units = max(m.depth, g.depth(&g.row[v.row])), m.units+v.units
+	}
+	return m
 }
 
 // lenderAt is what outsiders hold of a consumer's. O(what is held on its parcels) for the first time.
@@ -210,7 +287,7 @@ func (g *Stage) dissolved(i int32, now, net []int64) {
 	}
 }
 
-// listLoans lists what outsiders hold, the first time: young ones last, then last rank first, the newest first.
+// listLoans lists what outsiders hold, the first time, as a recall takes it.
 func (g *Stage) listLoans(l *lender) {
 	if l.listed {
 		return
@@ -244,7 +321,8 @@ func (g *Stage) listLoans(l *lender) {
 // recalled orders rows as a recall takes them.
 func (g *Stage) recalled(a, b int32) int {
 	x, y := &g.row[a], &g.row[b]
-	return cmp.Or(g.coreLast(a, b), cmp.Compare(g.young(x), g.young(y)), g.lastRank(x, y))
+	return cmp.Or(g.coreLast(a, b), cmp.Compare(g.young(x), g.young(y)), cmp.Compare(g.depth(x), g.depth(y)),
+		g.lastRank(x, y))
 }
 
 // young is 1 for units that have run for less than their consumer's min_runtime, else 0.
@@ -292,7 +370,6 @@ func (g *Stage) isLoan(one *loan, k cluster.ParcelID, top plan.Node) bool {
 // makeRoom chooses, for a unit on a parcel that can be made to fit there, victims among what outsiders of a consumer
 // hold there, and as few of their sets as it takes, the latest first, to be dissolved.
 func (g *Stage) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (victims []victim, dissolved []int32) {
-	g.s.Yield()
 	a, b := g.rooms(k, top)
 	now, net, bound, sum := slices.Clone(a), slices.Clone(b), make([]int64, g.dims), make([]int64, g.dims)
 	var rows, freed, ends []int32
@@ -331,7 +408,7 @@ func (g *Stage) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (victi
 	slices.SortFunc(freed, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(g.row[a].due, g.row[b].due), g.recalled(a, b))
 	})
-	return g.chooseOld(g.freshFirst(append(freed, rows...), len(freed)), bound, size), ends[:n]
+	return g.chooseOld(g.freshFirst(append(freed, rows...), len(freed)), bound, size, k), ends[:n]
 }
 
 // freshFirst moves rows that were granted in this cycle before the first of their sub-allocation, which may be among
@@ -352,7 +429,7 @@ func (g *Stage) freshFirst(list []int32, freed int) []int32 {
 
 // chooseOld is chooseAny among those alone that are neither young nor such as a gang may not do without, or are given
 // back already for a set that ends, where these are enough; else among all but the latter.
-func (g *Stage) chooseOld(rows []int32, bound, size []int64) []victim {
+func (g *Stage) chooseOld(rows []int32, bound, size []int64, k cluster.ParcelID) []victim {
 	for _, spared := range [...]func(one *held) bool{
 		func(one *held) bool { return one.core || g.young(one) > 0 },
 		func(one *held) bool { return one.core },
@@ -366,32 +443,28 @@ func (g *Stage) chooseOld(rows []int32, bound, size []int64) []victim {
 			}
 		}
 		if len(some) == len(rows) || covers(bound, sum, size) {
-			return g.chooseAny(some, bound, size)
+			return g.chooseAny(some, g.needOf(size, bound, k, nil))
 		}
 	}
-	return g.chooseAny(rows, bound, size)
+	return g.chooseAny(rows, g.needOf(size, bound, k, nil))
 }
 
 // chooseAny chooses among rows in order, any of them allowed, units that are enough: none, one alone, else one after
 // the other that helps, less those that are not needed.
-func (g *Stage) chooseAny(rows []int32, bound, size []int64) (victims []victim) {
-	sum := make([]int64, g.dims)
-	if covers(bound, sum, size) {
+func (g *Stage) chooseAny(rows []int32, n *need) (victims []victim) {
+	if n.met() {
 		return nil
 	}
 	for _, i := range rows {
-		if covers(bound, g.s.Shape.Size(g.row[i].shape), size) {
-			return []victim{{i, 1}}
+		if n.enough(&g.row[i]) == 1 {
+			return []victim{{row: i, units: 1}}
 		}
 	}
 	for _, i := range rows {
-		of, n := g.s.Shape.Size(g.row[i].shape), int64(0)
-		for ; n < g.row[i].units && helps(bound, sum, size, of); n++ {
-			add(sum, of, 1)
-		}
-		if n > 0 {
-			victims = append(victims, victim{i, n})
+		if units := min(n.helping(&g.row[i]), g.row[i].units); units > 0 {
+			n.take(&g.row[i], units)
+			victims = append(victims, victim{row: i, units: units})
 		}
 	}
-	return g.needed(victims, size, bound, sum)
+	return g.needed(victims, n)
 }

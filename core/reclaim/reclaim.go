@@ -1,5 +1,3 @@
-//go:build !rounds
-
 // Package reclaim takes back in MD plans (docs/shares.md, by its numbers): it cancels what no rule asks for any more
 // (1), reviews the sets under way (2), takes back for rules (6), for owners (7, MD-10) and for fair shares (8, MD-17).
 // It is given an environment and gives back columns of decisions; it changes nothing of the state, knows no clock, and
@@ -73,14 +71,13 @@ type Stage struct {
 	out  *Decisions
 
 	ledger
-	sets   sets
-	limits *pool.Limits // nil: the plan sets none
-	net    netLog
-	joined map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
-	undone map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
-	turns  map[cluster.SubID]int8
-	// by gang: how many units of its holdings it may not do without
-	core    map[cluster.SubID]map[cluster.HoldingID]int64
+	sets    sets
+	limits  *pool.Limits // nil: the plan sets none
+	net     netLog
+	joined  map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
+	undone  map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
+	turns   map[cluster.SubID]int8
+	gangs   map[cluster.SubID]*gangUnits
 	lacking bool // the gang that was gathered for last found too little
 	firm    bool // what is promised is held by sets: all of a gang's min_units
 
@@ -104,12 +101,13 @@ func (g *Stage) Begin(e *Env, out *Decisions) {
 	g.Env, g.s, g.p, g.tree, g.out = e, e.State, e.Plan, &e.State.Policy.Tree, out
 	g.dims = len(g.p.Parcels.Cap)
 	g.joined = map[cluster.ParcelID][]cluster.SubID{}
-	g.core, g.firm = map[cluster.SubID]map[cluster.HoldingID]int64{}, false
+	g.gangs, g.firm = map[cluster.SubID]*gangUnits{}, false
 	g.undone, g.turns = map[subPool]int64{}, map[cluster.SubID]int8{}
 	g.lenders = column.Zeros(g.lenders, g.tree.Len())
 	out.begin(g.s)
 	g.net.reset(g.tree.Len())
 	g.limits, g.choice.list = nil, nil // until they are laid
+	g.fair.taker = taker{}
 	kept := g.layLedger()
 	g.listSets()
 	for _, j := range e.Cycle.Joined {

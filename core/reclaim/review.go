@@ -1,16 +1,12 @@
-//go:build !rounds
-
 package reclaim
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
-	"github.com/stintd/stint/core/share"
 )
 
 // Restore cancels what rules took back and do not ask for any more (step 1; docs/decisions.md, D-24, D-25), the latest
@@ -181,7 +177,6 @@ func (g *Stage) discount(i int32, sign int64) {
 
 // stands tells whether a set's taker still wants, fits and deserves all its units, and its victims still make room.
 func (g *Stage) stands(i int32) bool {
-	g.s.Yield()
 	one := &g.sets.list[i]
 	sub, k, leaf := one.taker, one.parcel, g.s.Node(one.taker)
 	if g.unpromised(sub) < 0 || k == cluster.NoID || g.p.TooSmall(g.s, sub) {
@@ -202,8 +197,26 @@ func (g *Stage) stands(i int32) bool {
 	}
 	return !slices.ContainsFunc(g.victims(i), func(v int32) bool {
 		victim := &g.row[v]
-		return victim.parcel != k || one.reason == decision.ReclaimFairShare && !g.within(victim.leaf, top)
+		return victim.parcel != k && !g.helpsElsewhere(victim, leaf, top) ||
+			one.reason == decision.ReclaimFairShare && !g.within(victim.leaf, top)
 	})
+}
+
+// helpsElsewhere reports whether a victim that is not on its set's parcel has its use: it goes with its gang, or counts
+// in a share limit above the taker (MD-18.2).
+func (g *Stage) helpsElsewhere(victim *held, taker, top plan.Node) bool {
+	if victim.leaf == plan.None || g.s.Sub.MinUnits[victim.sub] > 1 {
+		return victim.leaf != plan.None
+	}
+	for n := taker; n != top; n = g.tree.Parent[n] {
+		for d, u := range g.s.Shape.Size(victim.shape) {
+			p := passed{node: n, dim: d}
+			if u > 0 && g.ShareLimit(n, d) != plan.Unlimited && p.counts(g, victim) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // overAny tells whether a leaf, or one above it below a pool, is over a share limit with what it is promised.
@@ -233,55 +246,32 @@ func (g *Stage) poolsOf(list []int32) map[plan.Node]*stakes {
 	return pools
 }
 
-// gift is what a leaf gives of one size.
-type gift struct {
-	leaf  plan.Node
-	row   int32 // of stakes
-	units int64
-}
-
-// addGift adds units to a list of gifts.
-func addGift(list []gift, leaf plan.Node, row int32, units int64) []gift {
-	for i := range list {
-		if list[i].row == row {
-			list[i].units += units
-			return list
-		}
-	}
-	return append(list, gift{leaf, row, units})
-}
-
-// lowers tells whether what a set for a share moves still lowers the sum of the squares of distances from quotas
-// (MD-17), as long as anything of it is still to come.
+// lowers tells whether MD-17 still allows what a set for a share moves, as long as anything of it is still to come:
+// distances from quotas are as if its units, and those of its victims that are still there, were where they were.
 func (g *Stage) lowers(v *stakes, i int32) bool {
 	one, victims := &g.sets.list[i], g.victims(i)
 	if len(victims) == 0 {
 		return true
 	}
-	leaf, sum := g.s.Node(one.taker), share.Squares{}
+	leaf := g.s.Node(one.taker)
 	gets := -v.step(v.find(g, leaf, g.s.Sub.Shape[one.taker]), -one.units)
-	sum.Add(v.deficit(leaf)+gets+share.Slack, gets)
-	var gifts []gift
+	t := taker{sub: one.taker, leaf: leaf, deficit: v.deficit(leaf) + gets, gets: gets, got: gets}
+	units, givings := map[int32]int64{}, []giving(nil)
 	for _, at := range victims {
-		if row := &g.row[at]; row.pool == one.via {
-			gifts = addGift(gifts, row.leaf, v.find(g, row.leaf, row.shape), row.units)
+		row := &g.row[at]
+		if row.pool != one.via {
+			continue
 		}
-	}
-	eachGiver(v, gifts, 1, func(giver plan.Node, gives int64) { sum.Add(gives-v.deficit(giver)+share.Slack, gives) })
-	return sum.Lower()
-}
-
-// eachGiver calls f for each leaf that gifts are of, with what they count together: as much as its stake is less
-// without them or, with a sign of 1, as much as it is more when it has them again.
-func eachGiver(v *stakes, gifts []gift, sign int64, f func(leaf plan.Node, gives int64)) {
-	slices.SortFunc(gifts, func(a, b gift) int {
-		return cmp.Or(cmp.Compare(a.leaf, b.leaf), cmp.Compare(a.row, b.row))
-	})
-	for n := 0; n < len(gifts); {
-		giver, gives := gifts[n].leaf, int64(0)
-		for ; n < len(gifts) && gifts[n].leaf == giver; n++ {
-			gives += sign * v.step(gifts[n].row, sign*gifts[n].units)
+		pair := v.find(g, row.leaf, row.shape)
+		gave := v.step(pair, units[pair]+row.units) - v.step(pair, units[pair])
+		units[pair] += row.units
+		n := slices.IndexFunc(givings, func(o giving) bool { return o.leaf == row.leaf })
+		if n < 0 {
+			n, givings = len(givings), append(givings, giving{leaf: row.leaf, surplus: v.surplus(row.leaf)})
 		}
-		f(giver, gives)
+		giver := &givings[n]
+		giver.surplus, giver.total, giver.done = giver.surplus+gave, giver.total+gave, giver.done+gave
 	}
+	g.fair.v = v
+	return g.allows(&t, givings, true)
 }

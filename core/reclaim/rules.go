@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -152,8 +150,9 @@ func (g *Stage) besideAny(k cluster.ParcelID, keeper plan.Node) bool {
 	return false
 }
 
-// giveBack takes back what consumers hold over their share limits (MD-18): children before their parents, of each what
-// was granted last, just enough to be within the limit in every dimension.
+// giveBack takes back what consumers hold over their share limits (MD-18.4): children before their parents,
+// of each just
+// enough to be within the limit in every dimension.
 func (g *Stage) giveBack() {
 	for n := plan.Node(g.tree.Len() - 1); n > plan.Root && g.limits != nil; n-- {
 		for d := 0; g.p.Terms.Member[n] && d < g.dims; d++ {
@@ -183,9 +182,11 @@ func (g *Stage) giveBackOf(n plan.Node) (more bool) {
 	return true
 }
 
-// lastGranted lists what leaves below a consumer hold from pools above it: the latest grant first, then last rank,
-// then the sub-allocation and the host that came last.
+// lastGranted lists what leaves below a consumer hold from pools above it: of the pool nearest to the root
+// first, in the
+// order of the mirrored walk below the consumer, of a leaf the newest first; units that gangs may not do without last.
 func (g *Stage) lastGranted(n plan.Node) (rows []int32) {
+	walks := map[plan.Node]*ranking{}
 	for leaf := n; leaf < g.tree.End[n]; leaf++ {
 		seen := cluster.ParcelID(cluster.NoID)
 		of := g.Views.ByLeaf.Of(leaf)
@@ -200,11 +201,20 @@ func (g *Stage) lastGranted(n plan.Node) (rows []int32) {
 				}
 			}
 			seen = k
+			if top := g.s.NodeOf[key.A]; walks[top] == nil {
+				v := &stakes{}
+				g.layStakes(v, top)
+				walks[top] = &ranking{}
+				walks[top].reset(g, v, g.p.RankOrder)
+			}
 		}
 	}
 	slices.SortFunc(rows, func(a, b int32) int {
 		x, y := &g.row[a], &g.row[b]
-		return cmp.Or(g.coreLast(a, b), cmp.Compare(y.granted, x.granted), g.lastRank(x, y))
+		if c := cmp.Or(g.coreLast(a, b), cmp.Compare(g.depth(x), g.depth(y))); c != 0 {
+			return c
+		}
+		return cmp.Or(walks[g.s.NodeOf[x.pool]].mirrored(g, x.leaf, y.leaf), g.newer(x, y))
 	})
 	return rows
 }

@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package reclaim
 
 import (
@@ -20,9 +18,10 @@ type set struct {
 	taker  cluster.SubID    // NoID: a rule
 	parcel cluster.ParcelID // NoID: it is gone
 	via    cluster.ConsumerID
-	units  int64 // of the taker, still to be given to it
-	counts bool  // they count as promised: before its review a set does not
-	next   int32 // one more than the next set on the parcel, 0: none
+	units  int64              // of the taker, still to be given to it
+	counts bool               // they count as promised: before its review a set does not
+	also   []cluster.ParcelID // on which the stage has chosen victims beside its own
+	next   int32              // one more than the next set on the parcel, 0: none
 }
 
 // sets are those of the plan in the order of their numbers.
@@ -108,7 +107,7 @@ func (g *Stage) promise(i int32, units int64) {
 		g.touch(one.parcel)
 		add(g.of(g.due, one.parcel), g.s.Size(one.taker), units)
 	}
-	g.count(one.via, g.s.Node(one.taker), g.s.Sub.Shape[one.taker], units)
+	g.count(one.via, g.s.Node(one.taker), one.taker, units)
 }
 
 // keep brings what a set keeps up to its units and victims: the room of its units less what its victims still hold.
@@ -126,11 +125,13 @@ func (g *Stage) keep(i int32) {
 	}
 }
 
-// left is what a set's victims still hold, by dimension.
+// left is what a set's victims on its parcel still hold, by dimension.
 func (g *Stage) left(i int32) []int64 {
 	left := make([]int64, g.dims)
 	for _, v := range g.victims(i) {
-		add(left, g.s.Shape.Size(g.row[v].shape), g.row[v].units)
+		if one := &g.row[v]; one.parcel == g.sets.list[i].parcel {
+			add(left, g.s.Shape.Size(one.shape), one.units)
+		}
 	}
 	return left
 }
@@ -142,6 +143,11 @@ func (g *Stage) victims(i int32) (rows []int32) {
 	var on []cluster.ParcelID
 	if one.parcel != cluster.NoID {
 		on = append(on, one.parcel)
+	}
+	for _, k := range one.also {
+		if !slices.Contains(on, k) {
+			on = append(on, k)
+		}
 	}
 	if int(one.id) < len(g.s.Set.Number) {
 		for q := g.s.Set.First[one.id]; q != cluster.NoID; q = h.NextOfSet[q] {
@@ -173,15 +179,22 @@ func (g *Stage) lapse(i int32) {
 	g.out.Again = true
 	g.out.add(Row{Kind: Promised, Set: one.id, Sub: one.taker, Parcel: one.parcel, Units: one.units})
 	for _, v := range g.victims(i) {
-		units, of := g.row[v].units, g.s.Shape.Size(g.row[v].shape)
+		row := &g.row[v]
+		units, of, here := row.units, g.s.Shape.Size(row.shape), row.parcel == one.parcel
+		if one.units > 0 && row.leaf != plan.None {
+			units = g.withinLimits(row)
+		}
 		for d, u := range of {
-			if one.units > 0 && u > 0 {
+			if one.units > 0 && u > 0 && here {
 				units = min(units, spare[d]/u)
 			}
 		}
 		if units > 0 {
-			add(spare, of, -units)
+			if here {
+				add(spare, of, -units)
+			}
 			g.cancel(v, units)
+			g.changed(row.parcel)
 		}
 	}
 	g.keep(i)
@@ -191,6 +204,7 @@ func (g *Stage) lapse(i int32) {
 type victim struct {
 	row   int32
 	units int64
+	gang  bool // a gang may not do without them, and gives all that stay as one
 }
 
 // issue makes a set of victims for a unit of a sub-allocation on a parcel, or adds to the one made last when it is
@@ -221,7 +235,12 @@ func (g *Stage) issue(reason int32, sub cluster.SubID, k cluster.ParcelID, victi
 		if reason == decision.ReclaimFairShare {
 			g.turn(g.row[v.row].sub, true)
 		}
+		on := g.row[v.row].parcel
 		g.take(v.row, v.units, i, g.deadline(&g.row[v.row]))
+		if on != k {
+			g.sets.list[i].also = append(g.sets.list[i].also, on)
+			g.changed(on)
+		}
 	}
 	for _, other := range dissolved {
 		g.dissolve(other)
@@ -275,7 +294,7 @@ func (g *Stage) expect(j pool.Join) {
 	add(g.of(g.due, j.Parcel), g.s.Size(j.Sub), 1)
 	g.sets.promised[j.Sub]++
 	leaf := g.s.Node(j.Sub)
-	g.count(g.via(leaf, g.p.Parcels.Owner[j.Parcel]), leaf, g.s.Sub.Shape[j.Sub], 1)
+	g.count(g.via(leaf, g.p.Parcels.Owner[j.Parcel]), leaf, j.Sub, 1)
 	if g.Views.Reserves.Any(j.Parcel) {
 		g.joined[j.Parcel] = append(g.joined[j.Parcel], j.Sub)
 	}

@@ -1,5 +1,3 @@
-//go:build !rounds
-
 package verify
 
 import "slices"
@@ -7,6 +5,7 @@ import "slices"
 // share is a consumer's figures in a pool.
 type share struct {
 	usage, demand, quota int64
+	net                  int64 // usage but for what is under reclaim
 	held, wanted         int64
 }
 
@@ -38,7 +37,6 @@ func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string
 		leaving[k] += leaves
 		sizes[k.size], vague = p.size, vague || !sure
 	}
-	outstanding := false
 	for _, s := range of.subs[pool.at] {
 		short := int64(0)
 		if pool.exists(s.consumer) && v.brokeBelow(t.name, s.consumer, pool.at) == "" {
@@ -47,33 +45,49 @@ func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string
 		a, n := at(s.consumer), mine[s.key]
 		a.held += n
 		a.wanted += n + short
-		a.demand += demandOf(n+short, pool.capacity(s.size))
-		outstanding = outstanding || short > 0
 	}
 	for k, n := range held {
 		a, c := at(k.leaf), pool.capacity(sizes[k.size])
 		a.usage += usageOf(n, c)
-		if !outstanding {
-			a.quota += usageOf(n-leaving[k], max(c, n))
-		}
+		a.net += usageOf(n-leaving[k], max(c, n))
 	}
-	if v.unsteady(t) {
+	if v.stirred[t.name] {
 		v.correct(t, pool, all)
+		v.sumUp(pool, all)
+		v.believeDemands(t, pool, all)
+		v.quotas(t, pool, all, true)
+		return all, vague
 	}
-	v.sumUp(t, pool, all, outstanding)
-	return all, vague && !outstanding
+	list, more := v.demandsIn(t, pool, of.subs[pool.at], mine)
+	for _, c := range list {
+		a := at(c.sub.consumer)
+		a.demand = add(a.demand, c.demand)
+	}
+	v.sumUp(pool, all)
+	v.quotas(t, pool, all, more)
+	return all, vague && !more
 }
 
-// sumUp adds up the figures of leaves, and divides the pool's usage among consumers when anything is outstanding.
-func (v *verifier) sumUp(t *plan, pool *pool, all map[string]*share, outstanding bool) {
+// sumUp adds up the figures of leaves.
+func (v *verifier) sumUp(pool *pool, all map[string]*share) {
 	for _, path := range slices.Backward(v.m.policy.paths) {
 		if a := all[path]; a != nil && path != pool.at {
 			if all[parentOf(path)] == nil {
 				all[parentOf(path)] = &share{}
 			}
 			up := all[parentOf(path)]
-			up.usage, up.demand, up.quota = up.usage+a.usage, up.demand+a.demand, up.quota+a.quota
+			up.usage, up.demand, up.net = up.usage+a.usage, add(up.demand, a.demand), up.net+a.net
 			up.held, up.wanted = up.held+a.held, up.wanted+a.wanted
+		}
+	}
+}
+
+// quotas divides the pool's usage among consumers when anything is outstanding (MD-14).
+func (v *verifier) quotas(t *plan, pool *pool, all map[string]*share, outstanding bool) {
+	for _, a := range all {
+		a.quota = 0
+		if !outstanding {
+			a.quota = a.net
 		}
 	}
 	if outstanding {
@@ -94,9 +108,32 @@ func (v *verifier) unsteady(t *plan) bool {
 	return e != nil && len(e.parts) > 0 && v.stirred[t.name]
 }
 
-// correct takes over the usages and demands of leaves that the table says, where they are those of a pool that is
-// smaller than what is held makes it. All else must follow from them.
+// believeDemands takes over the demands of the table, since no table says how many units sets promise. A leaf whose
+// units are all held has no row, and counts in those above it nevertheless when they are under reclaim.
+func (v *verifier) believeDemands(t *plan, pool *pool, all map[string]*share) {
+	table := v.table["shares"]
+	plan, consumer, in := table.words["plan"], table.words["consumer"], table.words["pool"]
+	below := map[string]int64{}
+	for row := range table.n {
+		if a := all[consumer.text(row)]; plan.text(row) == t.name && in.text(row) == pool.at && a != nil {
+			a.demand = int64(table.number["usage_demand"].float(row) * float64(one))
+			below[parentOf(consumer.text(row))] = add(below[parentOf(consumer.text(row))], a.demand)
+		}
+	}
+	for path, sum := range below {
+		if path != pool.at && all[path] != nil {
+			v.is(of("MD-13", "shares", t.name, path, "usage_demand in the pool "+pool.at+
+				" is less than that of those below it"), all[path].demand >= sum)
+		}
+	}
+}
+
+// correct takes over the usages of leaves that the table says, where they are those of a pool that is smaller than what
+// is held makes it. All else must follow from them.
 func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
+	if !v.unsteady(t) {
+		return
+	}
 	table := v.table["shares"]
 	plan, consumer, in := table.words["plan"], table.words["consumer"], table.words["pool"]
 	for row := range table.n {
@@ -105,15 +142,20 @@ func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
 			continue
 		}
 		usage := int64(table.number["usage"].float(row) * float64(one))
-		demand := int64(table.number["usage_demand"].float(row) * float64(one))
-		if usage > a.usage && a.usage > 0 || demand != a.demand && a.demand > 0 {
-			if a.quota == a.usage {
-				a.quota = max(a.usage, usage)
+		if usage > a.usage && a.usage > 0 {
+			if a.net == a.usage {
+				a.net = usage
 			}
-			a.usage, a.demand = max(a.usage, usage), demand
+			a.usage = usage
 		}
 	}
 }
 
-// quotaOf is the quota that the table must have of a consumer.
-func (v *verifier) quotaOf(_ string, a *share, _ float64) int64 { return a.quota }
+// quotaOf is the quota that the table must have of a consumer. While anything is promised, the one or the other: nobody
+// may use more than it has, or some may.
+func (v *verifier) quotaOf(plan string, a *share, got float64) int64 {
+	if v.stirred[plan] && float64(a.net)/float64(one) == got {
+		a.quota = a.net
+	}
+	return a.quota
+}
