@@ -130,12 +130,6 @@ golangci: ## the linters of .golangci.yml; the first time it builds golangci-lin
 	cd tools/lint && $(GO) build -o $(CURDIR)/out/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	out/golangci-lint run
 
-test-rounds: ## MD plans by docs/spec/md.md, which are being built: vet, unit tests, scenarios (those of testdata/rounds in place of the ones that they name), wrong engines' patches, and random cases against the reference, with the tag rounds
-	$(GO) vet -tags arrow_json_stdlib,rounds ./core/... ./export/verify
-	$(GO) test -tags arrow_json_stdlib,rounds ./core/grant ./core/pool ./core/reclaim ./core/reason ./core/scenario ./export/verify
-	$(GO) test -tags arrow_json_stdlib,rounds -run TestMutantsOfRounds .
-	STINT_SOAK=100 $(GO) test -tags arrow_json_stdlib,rounds -count=1 -run 'TestSoak/(md|fair|own|lend|devices|gang_.*)$$' ./core/cycle
-
 soak: ## the properties over many random cases, from seeds that it prints, and that those notice wrong engines; a case that fails is kept in out/failed: make soak SOAK=100000
 	rm -rf out/failed && mkdir -p out/failed
 	STINT_FAILED=$(CURDIR)/out/failed STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestMostUnits|TestLendOracle' -v ./core/cycle

@@ -99,7 +99,6 @@ func newLodging(t *rapid.T, hybrid bool) *lodging {
 	}
 	if !hybrid {
 		c.oracle = oracle.New(c.policy)
-		c.oracle.Mended = mended
 	}
 	return c
 }

@@ -26,7 +26,6 @@ func TestLendOracle(t *testing.T) {
 		l.compile(t)
 		l.first = l.yaml()
 		l.oracle = oracle.New(l.policy)
-		l.oracle.Mended = mended
 		whole := false
 		defer func() {
 			if !whole {

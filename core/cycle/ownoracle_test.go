@@ -25,7 +25,6 @@ func TestOwnOracle(t *testing.T) {
 		}
 		set()
 		p.oracle = oracle.New(p.policy)
-		p.oracle.Mended = mended
 		l := landlord{p}
 		for i := range p.upTo(t, "steps", 3, 6) {
 			if i > 0 && once(t, "policy", 2) {

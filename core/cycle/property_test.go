@@ -222,7 +222,6 @@ func newPlayer(t *rapid.T, k kind) *player {
 		t.Fatalf("%v\n%s", err, p.first)
 	}
 	p.oracle = oracle.New(p.policy)
-	p.oracle.Mended = mended
 	p.oracle.UnitsOfHost = k.small
 	p.oracle.StartAt(startUS)
 	p.engine, p.twin = p.state(t), p.state(t)

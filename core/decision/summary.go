@@ -37,9 +37,9 @@ type Summary struct {
 // Stages are the names of the seven stages (SPEC chapter 2).
 var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explain", "emit"}
 
-// RulesVersion is the version of SPEC's rules that the decisions follow: 2 since fair reclaim in MD plans goes by usage
-// quotas (MD-17).
-const RulesVersion = "2"
+// RulesVersion is the version of the rules that the decisions follow. Version 2 steered fair reclaim in MD plans by
+// usage quotas (MD-17); version 3 is docs/spec/md.md.
+const RulesVersion = "3"
 
 // Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2). A reclaim that was
 // cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle. So is a promise that

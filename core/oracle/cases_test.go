@@ -26,7 +26,6 @@ type example struct {
 	Hosts   []record
 	Running []record
 	Steps   []exampleStep
-	Mended  bool `yaml:"-"`
 }
 
 // exampleStep is a step of it.
@@ -106,7 +105,6 @@ type stage struct {
 func (s *example) play(t *testing.T) {
 	g := &stage{t: t, policy: compiled(t, s.Plan), nowUS: -1, lost: map[[2]string]int64{}}
 	g.Cluster = oracle.New(g.policy)
-	g.Mended = s.Mended
 	g.SetHosts(g.hostRows(s.Hosts), true)
 	for i := range s.Steps {
 		st := &s.Steps[i]

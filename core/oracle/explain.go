@@ -14,10 +14,7 @@ func (g *round) figures(r *Result) {
 	demands := map[plan.Node]map[plan.Node]uint64{}
 	quotas, statics := map[plan.Node]map[plan.Node]uint64{}, map[plan.Node]map[plan.Node][]int64{}
 	for _, q := range g.pools() {
-		quotas[q.at], statics[q.at] = q.quotas(), q.static()
-		if g.Mended {
-			demands[q.at] = q.demands()
-		}
+		quotas[q.at], statics[q.at], demands[q.at] = q.quotas(), q.static(), q.demands()
 	}
 	for _, n := range g.nodes() {
 		if n == plan.Root {
@@ -42,9 +39,7 @@ func (g *round) figures(r *Result) {
 		for _, q := range g.above(n) {
 			plus(c.StaticPart, statics[q.at][n], 1)
 			if row, ok := q.share(n); ok {
-				if row.Quota = quotas[q.at][n]; g.Mended {
-					row.Demand = demands[q.at][n]
-				}
+				row.Quota, row.Demand = quotas[q.at][n], demands[q.at][n]
 				r.Shares = append(r.Shares, row)
 			}
 		}

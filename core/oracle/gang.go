@@ -194,7 +194,7 @@ func (g *round) promisedWhole(s *sub) {
 // frees tells whether the room for a unit of a set's taker has come free.
 func (g *round) frees(s *set) bool {
 	to := g.parcel(s.target, s.owner)
-	return fits(s.taker.size, plus(g.room(s.taker.alloc.leaf, to), g.kept(s), 1)) && !(g.Mended && g.atLimit(s))
+	return fits(s.taker.size, plus(g.room(s.taker.alloc.leaf, to), g.kept(s), 1)) && !g.atLimit(s)
 }
 
 // atLimit tells whether a share limit stands against a unit of a set's taker by what is held (MD-18.3).
@@ -302,14 +302,7 @@ func (g *round) gatherAll(s *sub) bool {
 			continue
 		}
 		q.begin()
-		if g.Mended {
-			n = q.gatherIn(s, n)
-			continue
-		}
-		for n < s.least && !q.stops(s) && (q.hold(s) || q.seize(s)) {
-			clear(q.has)
-			n++
-		}
+		n = q.gatherIn(s, n)
 	}
 	return n == s.least
 }

@@ -88,20 +88,12 @@ func (g *round) turns() {
 	g.owners()
 	g.grant()
 	g.rules()
-	if g.Mended {
-		g.recalls()
-	} else {
-		g.recall()
-	}
+	g.recalls()
 	for _, q := range g.pools() {
 		g.due[q.at] = q.deserved(q.stake(q.at))
 	}
 	for _, q := range g.pools() {
-		if g.Mended {
-			q.moves()
-		} else {
-			q.fair()
-		}
+		q.moves()
 	}
 	g.gangs()
 	g.complete()
@@ -123,11 +115,7 @@ func (g *round) grant() {
 		delete(g.rests, q.at)
 		delete(g.packs, q.at)
 		q.counts() // though nobody may ask before some of what was granted is taken back
-		if g.Mended {
-			q.rounds()
-		} else {
-			q.race(q.stake, q.place)
-		}
+		q.rounds()
 	}
 	g.together()
 	g.stand()
@@ -168,20 +156,13 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	switch {
 	case ordered != nil:
 		before = func(a, b parcel) bool { return ordered(a.host, b.host) }
-	case g.Mended && g.m.Placement == plan.BestFit:
+	case g.m.Placement == plan.BestFit:
 		list = g.best(s, g.frontier(list, 1, func(t parcel) bool { return g.goesOn(s, t) && !full(s, t.host, 0) }), 1)
 		before = func(a, b parcel) bool { return false }
-	case g.m.Placement == plan.BestFit:
-		before = func(a, b parcel) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
 		before = func(a, b parcel) bool { return g.begun(a) && !g.begun(b) }
 	case g.m.Placement == plan.Balanced: // D-3
-		before = func(a, b parcel) bool {
-			if g.Mended {
-				return g.roomy(s, a) > g.roomy(s, b)
-			}
-			return g.spacious(a) > g.spacious(b)
-		}
+		before = func(a, b parcel) bool { return g.roomy(s, a) > g.roomy(s, b) }
 	default:
 		panic(fmt.Sprintf("oracle: placement %d is no MD placement", g.m.Placement))
 	}
@@ -193,9 +174,6 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	return best, ok
 }
 
-// spacious is a parcel's weighted free capacity (D-3).
-func (g *round) spacious(t parcel) uint64 { return g.weighted(g.free(t)) }
-
 // roomy is a parcel's weighted room for a sub-allocation (MD-20.4).
 func (g *round) roomy(s *sub, t parcel) uint64 { return g.weighted(g.room(s.alloc.leaf, t)) }
 
@@ -205,51 +183,4 @@ func (g *round) weighted(v []int64) uint64 {
 		sum += uint64(max(0, n)) * g.weight[d]
 	}
 	return sum
-}
-
-// liker tells whether best fit takes parcel a rather than b, which comes before it: the likeness of free room and
-// unit is greater, or the same in a lower shape, or in the same and fuller (D-2).
-func (g *round) liker(s *sub, a, b parcel) bool {
-	na, da, ca := g.likeness(s, a)
-	nb, db, cb := g.likeness(s, b)
-	return na*db > nb*da || na*db == nb*da && ca < cb
-}
-
-// likeness is D-2's measure as a fraction, and the class: shape, then fullness. The first eight dimensions count.
-func (g *round) likeness(s *sub, t parcel) (num, den uint64, class int) {
-	free := g.free(t)
-	dims := min(len(free), 8)
-	steps, most := make([]uint64, dims), uint64(0)
-	for d := range dims {
-		steps[d] = uint64(max(0, free[d])) * g.weight[d] >> 46
-		most = max(most, steps[d])
-	}
-	digit := 1
-	for d, x := range steps {
-		level, code := uint64(0), 0
-		switch {
-		case len(free) > 4 && 4*x > most:
-			level, code = 1, 1
-		case len(free) > 4:
-		case 2*x > most:
-			level, code = 12, 3
-		case 4*x > most:
-			level, code = 6, 2
-		case 16*x > most:
-			level, code = 2, 1
-		}
-		if w := g.weight[d]; w > 0 {
-			num += level * ((min(uint64(s.size[d]), 1<<58/w)*w + 1<<46 - 1) >> 46)
-		}
-		den += level * level
-		class += digit * code
-		digit *= 4
-	}
-	class *= 4
-	for _, full := range []uint64{256, 1024, 2048} {
-		if most > full {
-			class++
-		}
-	}
-	return num * num, max(1, den), class
 }

@@ -233,7 +233,6 @@ func (s *sub) came() int64 {
 
 // Cluster is the state between cycles. Plans are counted MD plans first, then slot plans.
 type Cluster struct {
-	Mended      bool  // MD plans go by docs/spec/md.md, which the engine does not follow yet
 	UnitsOfHost int64 // of how many units of a size hosts may have room for on average; 0: the usual limit (D-52)
 
 	p         *plan.Policy

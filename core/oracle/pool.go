@@ -241,22 +241,6 @@ func (q pool) rest(t parcel) []int64 {
 	return rest
 }
 
-// race offers the units that are not promised in turns by what consumers have (MD-16), until take takes none.
-func (q pool) race(has func(n plan.Node) uint64, take func(s *sub) bool) {
-	tree := map[plan.Node]bool{}
-	for _, s := range q.below(q.at) {
-		if !q.barred(s.alloc.leaf) {
-			tree[s.alloc.leaf] = true
-		}
-	}
-	for len(tree) > 0 {
-		leaf := q.choose(q.at, tree, func(a, b plan.Node) bool { return q.before(a, b, has) })
-		if !q.serve(leaf, q.counted, func(s *sub) bool { return q.pledged(s) < s.short() && take(s) }) {
-			delete(tree, leaf)
-		}
-	}
-}
-
 // before compares two siblings: the highest priority first, among equals the one that has least for its ratio.
 func (q pool) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
 	if x, y := q.w.Priority[a], q.w.Priority[b]; x != y {

@@ -60,24 +60,6 @@ const (
 	refused                // by the reclaim budget
 )
 
-// recall lets those who go short take back what outsiders hold of what is theirs, or of what a consumer above them
-// owns.
-func (g *round) recall() {
-	g.passed = map[*sub]bool{}
-	leaves := slices.DeleteFunc(g.nodes(), func(n plan.Node) bool { return !g.p.Leaf(n) })
-	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return g.rankOrder(g.in, a, b) })
-	for _, leaf := range leaves {
-		for g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.forming[s] || g.passed[s] || g.pledged(s) >= s.short() {
-				return false
-			}
-			g.passed[s] = g.recallFor(s) != served
-			return !g.passed[s]
-		}) {
-		}
-	}
-}
-
 // nodes are the plan's members in tree order.
 func (g *round) nodes() []plan.Node {
 	var list []plan.Node
@@ -115,45 +97,10 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
 	})
 	slices.SortFunc(units, func(a, b *unit) int {
-		far := 0
-		if g.Mended {
-			far = cmp.Compare(g.p.Depth[g.meetOf(a)], g.p.Depth[g.meetOf(b)])
-		}
+		far := cmp.Compare(g.p.Depth[g.meetOf(a)], g.p.Depth[g.meetOf(b)])
 		return cmp.Or(g.coreLast(a, b), g.youngLast(a, b), far, g.lastRank(a, b))
 	})
-	tried := map[int]bool{} // of the list
-	for _, u := range units {
-		i := slices.IndexFunc(list, func(t parcel) bool { return lies(u, t) })
-		if i < 0 || tried[i] || !g.takes(s, list[i], 0) {
-			continue
-		}
-		if tried[i] = true; g.Mended {
-			continue
-		}
-		here := slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return !lies(u, list[i]) })
-		if done := g.recallAt(s, list[i], here, outside); done != nowhere {
-			return done
-		}
-	}
-	if g.Mended {
-		return g.recallBest(s, x, list, units)
-	}
-	return nowhere
-}
-
-// recallAt makes room for a unit on a parcel by some of the units there; as few as possible of the sets of outsiders
-// are dissolved for it, the latest first.
-func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Node) bool) outcome {
-	sets := slices.DeleteFunc(g.setsOn(t), func(s *set) bool { return !outside(s.taker.alloc.leaf) })
-	slices.Reverse(sets)
-	for n := range len(sets) + 1 {
-		chosen, ok := g.without(s, t, here, sets[:n])
-		if !ok {
-			continue
-		}
-		return g.takeBack(s, t, chosen, sets[:n])
-	}
-	return nowhere
+	return g.recallBest(s, x, list, units)
 }
 
 // takeBack makes a set of the victims that a recall chose, and dissolves the sets in its way.

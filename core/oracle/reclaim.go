@@ -55,10 +55,7 @@ func (g *round) limits() {
 				break
 			}
 			u := slices.MinFunc(list, func(a, b *unit) int {
-				if g.Mended {
-					return g.overLimit(n, order, a, b)
-				}
-				return g.later(a, b)
+				return g.overLimit(n, order, a, b)
 			})
 			if u.pool != plan.Root {
 				g.notes["over a limit in a private pool"]++
@@ -84,10 +81,4 @@ func (g *round) overLimit(n plan.Node, order map[plan.Node]map[plan.Node]int, a,
 	}
 	return cmp.Or(g.coreLast(a, b), cmp.Compare(g.p.Depth[a.pool], g.p.Depth[b.pool]), cmp.Compare(at(a), at(b)),
 		g.newest(a, b))
-}
-
-// later orders units as a limit takes them: granted last, then last rank, then the sub-allocation and the host that
-// came last.
-func (g *round) later(a, b *unit) int {
-	return cmp.Or(g.coreLast(a, b), cmp.Compare(b.cycle, a.cycle), g.lastRank(a, b))
 }

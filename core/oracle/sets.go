@@ -37,7 +37,7 @@ func (f *frame) left(s *set) []int64 {
 
 // onTarget tells whether a victim makes room for its set's taker, and not only below a limit (MD-18.2).
 func (f *frame) onTarget(s *set, u *unit) bool {
-	return !f.Mended || f.in >= len(f.p.MDPlans) || u.host == s.target && u.owner == s.owner
+	return f.in >= len(f.p.MDPlans) || u.host == s.target && u.owner == s.owner
 }
 
 func (f *frame) kept(s *set) []int64 {
@@ -95,7 +95,7 @@ func (f *frame) trim(s *set, idle []int64) {
 			}
 			covers = covers && left[d]-n+idle[d] >= room[d]
 		}
-		covers = covers && !(s.n > 0 && f.Mended && f.in < len(f.p.MDPlans) && newRound(f.Cluster, f.in).overWith(u, f))
+		covers = covers && !(s.n > 0 && f.in < len(f.p.MDPlans) && newRound(f.Cluster, f.in).overWith(u, f))
 		if (s.n == 0 || covers) && !f.leavesWhole(u) {
 			f.cancel(u)
 		}

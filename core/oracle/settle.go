@@ -182,10 +182,8 @@ func (c *Cluster) settle() {
 		}
 	}
 	c.forsake()
-	if c.Mended {
-		c.vacated()
-		c.excess()
-	}
+	c.vacated()
+	c.excess()
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		for _, u := range slices.Clone(h.units) {
 			if c.unseated(u) {
@@ -198,7 +196,6 @@ func (c *Cluster) settle() {
 		}
 	}
 	c.gone = nil
-	c.excess()
 	c.broken()
 	for _, a := range c.allocs {
 		a.subs = slices.DeleteFunc(a.subs, func(s *sub) bool { return !s.named && s.held == 0 })

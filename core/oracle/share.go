@@ -153,18 +153,12 @@ func (q pool) demand(n plan.Node) uint64 {
 // quotas is the share usage quota in the pool of every consumer below it (MD-14).
 func (q pool) quotas() map[plan.Node]uint64 {
 	quota := map[plan.Node]uint64{q.at: q.usage(q.at)}
-	outstanding := slices.ContainsFunc(q.below(q.at), func(s *sub) bool { return q.outstanding(s) > 0 })
-	var demand map[plan.Node]uint64
-	if q.Mended {
-		outstanding, demand = q.wants(), q.demands()
-	}
+	outstanding, demand := q.wants(), q.demands()
 	for n := q.at; n < q.p.End[q.at]; n++ { // parents come before their children
 		switch {
 		case !q.member[n]:
-		case outstanding && q.Mended:
-			q.splitBy(n, quota, demand)
 		case outstanding:
-			q.split(n, quota)
+			q.splitBy(n, quota, demand)
 		default: // what is to be given back is no longer deserved
 			quota[n] = q.usage(n) - q.leaving(n)
 		}
@@ -209,16 +203,6 @@ func (g *round) classes(n plan.Node) [][]plan.Node {
 		list[len(list)-1] = append(list[len(list)-1], k)
 	}
 	return list
-}
-
-// split divides a consumer's quota among its children: by falling priority, in proportion to ratio, never above the
-// usage demand, what is left over again, then the next priority.
-func (q pool) split(n plan.Node, quota map[plan.Node]uint64) {
-	demand := map[plan.Node]uint64{}
-	for _, k := range q.children(n) {
-		demand[k] = q.demand(k)
-	}
-	q.splitBy(n, quota, demand)
 }
 
 // splitBy is split where each consumer gets at most so much (MD-14).
@@ -281,11 +265,7 @@ func (q pool) static() map[plan.Node][]int64 {
 	for n := q.at; n < q.p.End[q.at]; n++ {
 		parts[n] = make([]int64, len(q.p.Dimensions))
 	}
-	counts := q.counts()
-	if q.Mended {
-		counts = q.ownCounts()
-	}
-	for _, v := range counts {
+	for _, v := range q.ownCounts() {
 		plus(parts[q.at], v, 1)
 	}
 	for n := q.at; n < q.p.End[q.at]; n++ {

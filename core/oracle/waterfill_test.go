@@ -132,7 +132,6 @@ func fillCase(t *testing.T, seed uint64) string {
 		"md_plans": []any{map[string]any{"name": "p", "resource_groups": []any{map[string]any{"name": "G"}},
 			"public_pool": map[string]any{"grace": "0s"}, "fair_band": 0, "consumers": entries}}})
 	c := oracle.New(policy)
-	c.Mended = true
 	hosts, whole := []oracle.Host{}, 0
 	for i := range 1 + r.IntN(4) {
 		size := 1 + r.IntN(12)

@@ -1,17 +1,12 @@
 package share
 
-import (
-	"cmp"
-	"math/bits"
-)
+import "math/bits"
 
 // This file has the arithmetic of fair reclaim by usage quotas (MD-17).
 
 // Slack is by how much shares may differ and still count as equal, where distances from quotas are compared: 2⁻³² of a
 // pool. Usages and quotas lose up to one 2⁻⁴⁸ for each leaf and unit size to rounding, and rounding must decide no tie.
-const Slack = 1 << slackBits
-
-const slackBits = 16
+const Slack = 1 << 16
 
 // Squares is by how much a move lowers the sum of the squares of distances from quotas (MD-17), exactly. The zero value
 // is a move of nothing.
@@ -44,22 +39,4 @@ func (s *Squares) Lower() bool { return s.hi > 0 || s.hi == 0 && s.lo > 0 }
 func Band(quota, unit, milli int64) int64 {
 	part, _ := Scale(quota, milli, 1000)
 	return max(unit, part)
-}
-
-// Farther compares distance ÷ ratio of two leaves, in steps of the slack: above 0 when the first is greater. A leaf
-// with a ratio of 0 comes before all that have another.
-func Farther(x, ratioX, y, ratioY int64) int {
-	if ratioX == 0 || ratioY == 0 {
-		return cmp.Compare(min(ratioY, 1), min(ratioX, 1))
-	}
-	x, y = (x+Slack/2)>>slackBits, (y+Slack/2)>>slackBits
-	switch {
-	case ratioX == ratioY || x < 0 != (y < 0):
-		return cmp.Compare(x, y)
-	case x < 0:
-		x, y, ratioX, ratioY = -y, -x, ratioY, ratioX
-	}
-	xh, xl := bits.Mul64(uint64(x), uint64(ratioY))
-	yh, yl := bits.Mul64(uint64(y), uint64(ratioX))
-	return cmp.Or(cmp.Compare(xh, yh), cmp.Compare(xl, yl))
 }

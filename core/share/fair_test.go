@@ -3,7 +3,6 @@ package share
 import (
 	"math/big"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
@@ -56,69 +55,6 @@ func TestBand(t *testing.T) {
 	} {
 		if got := Band(c.quota, c.unit, c.milli); got != c.want {
 			t.Errorf("Band(%d, %d, %d) is %d, not %d", c.quota, c.unit, c.milli, got, c.want)
-		}
-	}
-}
-
-func TestFarther(t *testing.T) {
-	const step = Slack
-	for _, c := range []struct {
-		x, rx, y, ry int64
-		want         int
-	}{
-		{3 * step, 1, 2 * step, 1, 1}, {2 * step, 1, 6 * step, 3, 0}, {2 * step, 1, 7 * step, 3, -1},
-		{0, 1, step, 5, -1},
-		{-2 * step, 1, -6 * step, 3, 0}, {-2 * step, 1, -7 * step, 3, 1}, {-step, 1, step, 9, -1},
-		{step, 9, -step, 1, 1},
-		{2*step + step/3, 1, 2 * step, 1, 0}, {2*step - step/3, 1, 2 * step, 1, 0}, // less than a step is no difference
-		{step, 0, 9 * step, 1, 1}, {9 * step, 1, step, 0, -1}, {step, 0, 9 * step, 0, 0},
-		{One, 1 << 53, One, 1<<53 - 1, -1},
-	} {
-		if got := Farther(c.x, c.rx, c.y, c.ry); got != c.want {
-			t.Errorf("Farther(%d, %d, %d, %d) is %d, not %d", c.x, c.rx, c.y, c.ry, got, c.want)
-		}
-	}
-}
-
-// TestOrder moves, removes and puts back ids at random, and holds the order against one that is sorted anew.
-func TestOrder(t *testing.T) {
-	for _, last := range []bool{false, true} {
-		r := rand.New(rand.NewPCG(3, 4))
-		o := Order{Last: last}
-		o.Reset(50)
-		distance, ratio := make([]int64, 50), make([]int64, 50)
-		for id := range int32(50) {
-			distance[id], ratio[id] = (r.Int64N(9)-4)*Slack, 1+r.Int64N(3)
-			o.Add(id, distance[id], ratio[id], 100-id)
-		}
-		o.Sort()
-		for range 1000 {
-			id := int32(r.IntN(50))
-			switch distance[id] = (r.Int64N(9) - 4) * Slack; {
-			case !o.Has(id):
-				o.Put(id, distance[id], ratio[id], 100-id)
-			case r.IntN(3) == 0:
-				o.Remove(id)
-			default:
-				o.Move(id, distance[id])
-			}
-			if o.Has(id) && o.Distance(id) != distance[id] || !o.Has(id) && o.Distance(id) != 0 {
-				t.Fatalf("the distance of %d is %d, not %d", id, o.Distance(id), distance[id])
-			}
-			want := slices.Clone(o.List)
-			slices.SortFunc(want, func(a, b int32) int {
-				order := Farther(distance[b], ratio[b], distance[a], ratio[a])
-				if order == 0 {
-					order = int(b - a) // the tie is the smaller, the later the id
-				}
-				if last {
-					return -order
-				}
-				return order
-			})
-			if !slices.Equal(o.List, want) {
-				t.Fatalf("last %v: in order %v, not %v", last, o.List, want)
-			}
 		}
 	}
 }
