@@ -7,7 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stintd/stint/core/oracle"
 	"github.com/stintd/stint/core/pool"
+	"github.com/stintd/stint/core/reason"
 	"github.com/stintd/stint/core/view"
 )
 
@@ -54,20 +56,18 @@ func (w *pooled) compare(t *rapid.T, p *player) {
 			w.passed++
 			continue
 		}
-		e := pool.New(s, &s.Plans[i], &w.views[i])
-		w.shares(t, p, &e)
-		w.static(t, p, &e)
+		at := slices.IndexFunc(p.last.Reasoned, func(b oracle.Reasoned) bool { return b.Plan == s.Plans[i].Name })
+		e := envOf(s, &s.Plans[i], &w.views[i], &p.last.Reasoned[at])
+		w.shares(t, p, e)
+		w.static(t, p, &e.Env)
 	}
 }
 
 // shares compares the rows of the table shares that the oracle has of a plan.
-func (w *pooled) shares(t *rapid.T, p *player, e *pool.Env) {
-	figures, promises := map[string]*pool.Figures{}, new(pool.Promises)
-	promises.Sum(*e)
+func (w *pooled) shares(t *rapid.T, p *player, e *reason.Env) {
+	figures := map[string]*pool.Figures{}
 	for _, n := range e.List() {
-		f := new(pool.Figures)
-		f.Sum(e, n, promises, pool.NewLimits(e, promises))
-		figures[e.State.Policy.Path[n]] = f
+		figures[e.State.Policy.Path[n]] = e.Figures.Of(n)
 	}
 	for _, row := range p.last.Shares {
 		if row.Plan != e.Plan.Name {
