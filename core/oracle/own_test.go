@@ -384,14 +384,15 @@ func TestOwnPreference(t *testing.T) {
 }
 
 func TestOwnIsNoShare(t *testing.T) {
-	// MD-12, MD-18: what is owned counts in no pool and against no limit; the public pool is the other host alone.
+	// MD-12, MD-18: what is owned counts in no pool and against no limit; the public pool is the other host alone, of
+	// which the limit caps the demand (MD-13.5).
 	g := of(t, owning(t, "", "{path: /B, own: [{group: G, hosts: 1}], share: {limit: {ncpus: 1}}}",
 		"{path: /C, share: {ratio: 0}}"), 4, 4)
 	g.wants("/B 9 /C 1")
 	g.cycle()
 	g.holds("/B h1=4 owned; /B h2=1 public_pool")
 	g.reasons("/B 4 share_limit; /C 1 share_limit")
-	want(t, g.last, map[string]float64{"/B usage": .25, "/B demand": 1, "/B held": 5, "/B static": 4},
+	want(t, g.last, map[string]float64{"/B usage": .25, "/B demand": .25, "/B held": 5, "/B static": 4},
 		"/B 4 share_limit ncpus /B", "/C 1 share_limit  /C")
 }
 

@@ -547,7 +547,7 @@ func TestPrivateShares(t *testing.T) {
 			own("/A/A1", "group: G, hosts: 1", "share: {ratio: 0}"), []int64{2, 4}, `
 			wants /A/A1 5 /C 6
 			holds /A/A1 h1=2 own; /C h2=4 / of /A
-			short /A/A1 3 share_limit /A/A1; /C 2 over_quota`},
+			short /A/A1 3 share_limit /A/A1; /C 2 pool_exhausted`},
 		{"MD-18 a limit stops recall, too", "", own("/A", all) + "{path: /A/A1, share: {limit: {ncpus: 1}}}, ",
 			[]int64{4}, `
 			wants /C 4
@@ -556,7 +556,7 @@ func TestPrivateShares(t *testing.T) {
 			short /A/A1 1 waiting_for_reclaim /C; /A/A1 2 share_limit /A/A1
 			cycle
 			holds /A/A1 h1=1 /A; /C h1=3 / of /A
-			short /A/A1 2 share_limit /A/A1; /C 1 over_quota`},
+			short /A/A1 2 share_limit /A/A1; /C 1 pool_exhausted`},
 		{"CYC-4 rules come before recalls", "reclaim_budget: 2", own("/A", all), []int64{4}, `
 			wants /C 4
 			plan ` + own("/A", all, "reserve: {percent: 50}") + `
@@ -569,7 +569,8 @@ func TestPrivateShares(t *testing.T) {
 
 func TestLentFigures(t *testing.T) {
 	// /A/A2 takes all of h2, which is /A's own, and 2 of h1, which /A/A1 lends; /C all of the public h5, and the rest
-	// of h1. So /A's pool has 4 + 4, for three children; the root's 4 + 2, for three of the first level.
+	// of h1. Static quotas divide the 4 that /A's pool owns among three children, and the 4 public ones among three of
+	// the first level.
 	g := of(t, lending(t, "", own("/A", all)+own("/A/A1", "group: G, hosts: 1")), 4, 4, 0, 0, 4)
 	g.units(strings.Fields("/A/A2 6 /C 6"))
 	g.cycle()
@@ -577,8 +578,7 @@ func TestLentFigures(t *testing.T) {
 		t.Error(got)
 	}
 	lent := map[string]int64{"/A": 2, "/A/A1": 4}
-	static := map[string]int64{"/A": 2, "/A/A1": 2, "/A/A2": 2, "/A/A3": 2, "/A/A3/X": 1, "/A/A3/Y": 1, "/C": 2,
-		"/D": 2}
+	static := map[string]int64{"/A": 1, "/A/A1": 1, "/A/A2": 1, "/A/A3": 1, "/C": 1, "/D": 1}
 	for _, c := range g.last.Consumers {
 		if c.Lent[0] != lent[c.Path] || c.StaticPart[0] != static[c.Path] {
 			t.Errorf("%s: lent %d, static quota %d, want %d, %d", c.Path, c.Lent[0], c.StaticPart[0], lent[c.Path],
