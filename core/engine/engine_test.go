@@ -328,22 +328,21 @@ func TestChanges(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	if got := read("one", 0); got != "1 grant grid /A h1 4\n1 grant grid /A h2 2" {
+	if got := read("one", 0); got != "1 grant grid /A h1 6" {
 		t.Error(got)
 	}
-	if got := read("", 0); got != "1 grant grid /A h1 4\n1 grant grid /A h2 2\n1 grant grid /B h1 4\n1 grant "+
-		"grid /B h2 2" {
+	if got := read("", 0); got != "1 grant grid /A h1 6\n1 grant grid /B h1 2\n1 grant grid /B h2 4" {
 		t.Error(got)
 	}
 	r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,3,1\n/A,x,1,2\n")
 	r.cycle()
-	if got := read("one", 1); got != "2 release grid /A h1 1\n2 release grid /A h2 2\n2 grant grid /A h2 1" {
+	if got := read("one", 1); got != "2 release grid /A h1 3\n2 grant grid /A h1 1" {
 		t.Error(got)
 	}
 	if got := read("two", 1); got != "" {
 		t.Error(got)
 	}
-	if got, upTo, err := r.View().Changes("", 0, 1); err != nil || upTo != 1 || got.Rows != 4 {
+	if got, upTo, err := r.View().Changes("", 0, 1); err != nil || upTo != 1 || got.Rows != 3 {
 		t.Error("a cycle is split, or more than one comes:", upTo, err)
 	}
 	r.cycle()

@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 func TestPagesForgotten(t *testing.T) {
 	r := ready(t, func(r *rig) { r.o.RecentCyclesMax = 2 })
 	r.cycle()
-	p, err := r.View().Pages("one", 0, 1000)
+	p, err := r.View().Pages("", 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

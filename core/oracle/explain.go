@@ -38,8 +38,9 @@ func (g *round) figures(r *Result) {
 		c.Short = c.Demand - c.Held
 		for _, q := range g.above(n) {
 			plus(c.StaticPart, statics[q.at][n], 1)
-			if row, ok := q.share(n); ok {
-				row.Quota, row.Demand = quotas[q.at][n], demands[q.at][n]
+			row := q.share(n)
+			row.Quota, row.Demand = quotas[q.at][n], demands[q.at][n]
+			if row.UnitsWanted > 0 || row.Demand > 0 {
 				r.Shares = append(r.Shares, row)
 			}
 		}
@@ -58,12 +59,11 @@ func (g *round) above(n plan.Node) []pool {
 	return list
 }
 
-// share is a consumer's row in the pool but for its quota; ok is false when it neither holds nor may get anything
-// there.
-func (q pool) share(n plan.Node) (row Share, ok bool) {
+// share is a consumer's row in the pool but for its demand and quota.
+func (q pool) share(n plan.Node) (row Share) {
 	row = Share{Plan: q.m.Name, Path: q.p.Path[n], Pool: q.p.Path[q.at], Priority: int64(q.w.Priority[n]),
 		Ratio: q.w.Ratio[n],
-		Usage: q.exact(n), Fixed: q.usage(n), Demand: q.demand(n)}
+		Usage: q.exact(n), Fixed: q.usage(n)}
 	if past := q.decayedOf(n); q.m.HalfLifeUS > 0 {
 		row.Decayed, row.Lowered = past.told, past.factor
 	}
@@ -71,7 +71,7 @@ func (q pool) share(n plan.Node) (row Share, ok bool) {
 		row.UnitsHeld += q.holds(s)
 		row.UnitsWanted += q.holds(s) + q.outstanding(s)
 	}
-	return row, row.UnitsWanted > 0
+	return row
 }
 
 // explain gives every shortfall its reason (D-7).

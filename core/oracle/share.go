@@ -137,19 +137,6 @@ func (q pool) outstanding(s *sub) int64 {
 	return 0
 }
 
-// demand is a consumer's usage demand (MD-13), rounded up per sub-allocation (D-5).
-func (q pool) demand(n plan.Node) uint64 {
-	sum := uint64(0)
-	for _, s := range q.below(n) {
-		room := q.pack(s.size)
-		if wanted := min(q.holds(s)+q.outstanding(s), room); wanted > 0 {
-			share, rest := muldiv(uint64(wanted), one, uint64(room))
-			sum += share + min(rest, 1)
-		}
-	}
-	return sum
-}
-
 // quotas is the share usage quota in the pool of every consumer below it (MD-14).
 func (q pool) quotas() map[plan.Node]uint64 {
 	quota := map[plan.Node]uint64{q.at: q.usage(q.at)}

@@ -10,7 +10,7 @@ import (
 )
 
 // Shares are the shares of consumers in pools (the table of that name), in fixed point: a row for each consumer below a
-// pool that holds, or may yet get, units there; consumers in tree order, of each the pools from the root down.
+// pool that Figures.concerns; consumers in tree order, of each the pools from the root down.
 type Shares struct {
 	Consumer, Pool       column.Vector[plan.Node]
 	Ratio, Priority      column.Vector[int64]
@@ -31,7 +31,7 @@ func (t *Shares) Add(e *Env, b *Book) {
 		}
 		for _, pool := range slices.Backward(pools) {
 			f := b.Of(pool)
-			if f == nil || f.Held[n-pool] == 0 && f.Wanted[n-pool] == 0 {
+			if f == nil || !f.concerns(n-pool) {
 				continue
 			}
 			t.Consumer.Add(n)
@@ -51,6 +51,10 @@ func (t *Shares) Add(e *Env, b *Book) {
 		}
 	})
 }
+
+// concerns tells whether the consumer at a place in the tree holds, waits for or may use anything of the pool. A consumer
+// that neither holds nor waits may have a demand: for units that it holds elsewhere and has to give back.
+func (f *Figures) concerns(at plan.Node) bool { return f.Wanted[at] > 0 || f.Demand[at] > 0 }
 
 // eachMember calls f for the consumers that take part in the plan but the root, in tree order.
 func (e *Env) eachMember(f func(n plan.Node)) {

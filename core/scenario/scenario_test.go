@@ -319,16 +319,16 @@ func TestFiles(t *testing.T) {
 
 // TestCases loads and plays all of the project's cases. All hold, none is refused.
 func TestCases(t *testing.T) {
-	files, replaced := caseFiles(t)
+	files, err := filepath.Glob("../../testdata/cases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
 	for _, name := range files {
 		scenarios, err := Load(name)
 		if err != nil {
 			t.Errorf("%v", err)
 		}
 		for _, s := range scenarios {
-			if strings.Contains(name, "/cases/") && replaced[s.Name] {
-				continue
-			}
 			r, err := s.Play()
 			if err != nil {
 				t.Errorf("%s:%d: %v", s.File, s.Line, err)

@@ -192,7 +192,7 @@ func (v *verifier) shareRows(vague map[[2]string]bool) map[[3]string]bool {
 		v.equal(say("MD-14", "priority"), e.priority, t.number["priority"].at(row))
 		v.equal(say("INV-9", "units_held"), a.held, t.number["units_held"].at(row))
 		v.equal(say("INV-9", "units_wanted"), a.wanted, t.number["units_wanted"].at(row))
-		v.is(say("INV-9", "a row of nothing held or wanted"), a.wanted > 0)
+		v.is(say("INV-9", "a row of nothing held, wanted or demanded"), a.wanted > 0 || a.demand > 0)
 		v.real(say("MD-12", "usage"), a.usage, t.number["usage"].float(row))
 		v.real(say("MD-13", "usage_demand"), a.demand, t.number["usage_demand"].float(row))
 		if !v.dim() && !vague[[2]string{name, at}] {
