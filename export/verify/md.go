@@ -142,7 +142,7 @@ func (v *verifier) shares() {
 	for name, pools := range v.shareOf {
 		for at, all := range pools {
 			for path, a := range all {
-				if path != at && (a.held > 0 || a.wanted > 0) {
+				if path != at && (a.held > 0 || a.wanted > 0 || a.demand > 0) {
 					v.is(of("log", "shares", name, path, "no row of the pool "+at), seen[[3]string{name, path, at}])
 				}
 			}
