@@ -122,9 +122,17 @@ func (g *round) stands(s *set) bool {
 // (MD-17.7, MD-18.2).
 func (q pool) elsewhere(s *set, u *unit) bool {
 	return s.reason == "fair_share" && q.under(q.at, u.leaf()) && (u.sub.least > 1 ||
-		slices.ContainsFunc(q.way(s.taker.alloc.leaf), func(n plan.Node) bool {
-			return q.under(n, u.leaf()) && q.hasLimit(n)
-		}))
+		slices.ContainsFunc(q.way(s.taker.alloc.leaf), func(n plan.Node) bool { return q.limitedBy(u, n) && q.lowers(u, n) }))
+}
+
+// lowers tells whether a unit has a part of a dimension in which a consumer is limited.
+func (g *round) lowers(u *unit, n plan.Node) bool {
+	for d, amount := range u.sub.size {
+		if amount > 0 && g.limit(n, d) != plan.Unlimited {
+			return true
+		}
+	}
+	return false
 }
 
 // hasLimit tells whether a consumer has a share limit.
