@@ -28,6 +28,7 @@ type claims struct {
 
 	all, there []int64 // scratch by sub
 	classes    []class
+	caps       []int32 // classes that cap: those of rows, by first sight
 	fits       map[fitKey]*fit
 	fitOfShape []*fit  // by shape, of units that may use all parcels
 	tree       []int64 // scratch by node less the pool's: demands of a division
@@ -41,6 +42,7 @@ type class struct {
 	rows    []uint64 // bitset by row of Owned.Below, of open hosts
 	parcels int
 	same    int32 // the first class with the same parcels
+	caps    bool  // a row is of the class
 }
 
 // fitKey is what the fits of units have in common that have no max_per_host.
@@ -61,7 +63,8 @@ type fit struct {
 func (f *Figures) claimUsable(e *Env, more More) {
 	v, s, t := &f.claims, e.State, e.State.Policy
 	v.sub, v.leaf, v.net, v.usable = v.sub[:0], v.leaf[:0], v.net[:0], v.usable[:0]
-	v.demand, v.class, v.classes, v.outstanding = v.demand[:0], v.class[:0], v.classes[:0], false
+	v.demand, v.class, v.outstanding = v.demand[:0], v.class[:0], false
+	v.classes, v.caps = v.classes[:0], v.caps[:0]
 	v.all, v.there = column.Zeros(v.all, len(s.Sub.Wanted)), column.Zeros(v.there, len(s.Sub.Wanted))
 	v.fits, v.fitOfShape = map[fitKey]*fit{}, column.Zeros(v.fitOfShape, s.Shape.Len())
 	pool, id := f.Pool, e.ID(f.Pool)
@@ -102,7 +105,12 @@ func (f *Figures) addClaim(e *Env, leaf plan.Node, sub cluster.SubID, net, usabl
 	v.sub, v.leaf = append(v.sub, sub), append(v.leaf, leaf)
 	v.net, v.usable = append(v.net, net), append(v.usable, usable)
 	v.demand = append(v.demand, max(share.Demand(usable, capacity), share.Fraction(usable, capacity)))
-	v.class = append(v.class, f.classOf(e, leaf, sub))
+	c := f.classOf(e, leaf, sub)
+	v.class = append(v.class, c)
+	if c >= 0 && !v.classes[c].caps && v.classes[c].parcels > 0 {
+		v.classes[c].caps = true
+		v.caps = append(v.caps, c)
+	}
 	v.outstanding = v.outstanding || usable > net
 }
 
@@ -309,20 +317,14 @@ func (v *claims) below(t *plan.Policy, n plan.Node) (from, to int) {
 // parcels first.
 func (f *Figures) capByRequirements(e *Env) {
 	v := &f.claims
-	var order []int32
-	for i := range v.classes {
-		if one := &v.classes[i]; one.same == int32(i) && one.parcels > 0 {
-			order = append(order, int32(i))
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int32) int {
+	slices.SortStableFunc(v.caps, func(a, b int32) int {
 		return cmp.Compare(v.classes[a].parcels, v.classes[b].parcels)
 	})
-	if len(order) == 0 {
+	if len(v.caps) == 0 {
 		return
 	}
 	rests := e.Views.Capacity.Rests(e.State, f.Pool, nil)
-	for _, at := range order {
+	for _, at := range v.caps {
 		within := make([]bool, len(v.classes))
 		for i := range v.classes {
 			within[i] = v.classes[i].parcels > 0 && vecpack.Within(v.classes[i].rows, v.classes[at].rows)
