@@ -289,7 +289,11 @@ func (q pool) moveFor(s *sub, first bool, gang *gathering) bool {
 	if s.perHost != plan.Unlimited {
 		kind = fmt.Sprint("sub ", s.arrival)
 	}
-	if q.vain[kind] || s.turns >= 5 || gang == nil && q.deficit(s.alloc.leaf) <= slack {
+	deficit := q.deficit(s.alloc.leaf)
+	if gang != nil {
+		deficit = gang.deficit
+	}
+	if q.vain[kind] || s.turns >= 5 || deficit <= slack {
 		return false
 	}
 	list := q.candidatesFor(s, first, gang)
