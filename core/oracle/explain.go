@@ -81,15 +81,23 @@ func (g *round) explain(r *Result) {
 		quotas[q.at] = q.quotas()
 	}
 	g.hold()
-	g.shortfalls(r, func(s *sub) Shortfall {
+	left := g.totals()
+	g.shortfalls(r, func(s *sub, units int64) []Shortfall {
 		if name, prefers := s.asksFor(); name != "" && !prefers && !g.isHeld(s) {
 			g.bonds[s] = append(g.roomiest(s, g.values(s), g.roomAt), noValue{})[0]
 		}
-		row := g.reason(s, quotas)
-		if !g.formed(s) {
+		row, b := g.reason(s, quotas)
+		row.Units = units
+		switch {
+		case !g.formed(s):
 			row.Reason, row.Fits, row.Where = "gang", g.fitting(s), g.where(s)
+		case row.Reason == "fragmented":
+			row.Units = left.take(s, b, units)
+			rest := g.outrun(s, quotas, b)
+			rest.Units = units - row.Units
+			return slices.DeleteFunc([]Shortfall{row, rest}, func(row Shortfall) bool { return row.Units == 0 })
 		}
-		return row
+		return []Shortfall{row}
 	})
 	basis := Reasoned{Plan: g.m.Name, Stood: map[string][]int64{}}
 	for _, j := range g.joined {
@@ -104,63 +112,103 @@ func (g *round) explain(r *Result) {
 	r.Reasoned = append(r.Reasoned, basis)
 }
 
+// totals are the sums of free room that fragmented has not named yet (docs/spec/md.md, Reasons).
+type totals struct {
+	plan []int64
+	of   map[string][]int64 // by barriers.given
+}
+
+// totals are those before any row.
+func (g *round) totals() totals {
+	t := totals{plan: make([]int64, len(g.p.Dimensions)), of: map[string][]int64{}}
+	for _, h := range g.hosts {
+		if g.ok(h) {
+			for _, one := range g.parcels(g.in, h) {
+				addRoom(t.plan, g.room(one.owner, one))
+			}
+		}
+	}
+	return t
+}
+
+// addRoom adds room that is not below 0.
+func addRoom(sum, room []int64) {
+	for d, n := range room {
+		sum[d] += max(0, n)
+	}
+}
+
+// take takes as many of some units off the totals as both carry, and gives their number.
+func (t totals) take(s *sub, b barriers, units int64) int64 {
+	if t.of[b.given] == nil {
+		t.of[b.given] = b.sum(len(s.size))
+	}
+	for _, left := range [][]int64{t.plan, t.of[b.given]} {
+		for d, n := range s.size {
+			if n > 0 {
+				units = min(units, left[d]/n)
+			}
+		}
+	}
+	plus(t.plan, s.size, -units)
+	plus(t.of[b.given], s.size, -units)
+	return units
+}
+
 // reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that
-// applies.
-func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortfall {
+// applies. Barriers are known where nothing before them stops it.
+func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) (row Shortfall, b barriers) {
 	if g.small(s) {
-		return Shortfall{Reason: "too_small"}
+		return Shortfall{Reason: "too_small"}, b
 	}
 	all, pools := g.reach(s), slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool {
 		return !q.exists(s.alloc.leaf)
 	})
 	if len(all) == 0 && (s.req != "" || g.isHeld(s)) {
-		return Shortfall{Reason: "no_host_matches"}
+		return Shortfall{Reason: "no_host_matches"}, b
 	}
 	limit, limited := pools[len(pools)-1].stopped(s) // then those above are too
 	if limited && zero(g.possession(s.alloc.leaf)) {
-		return limit
+		return limit, b
 	}
 	if row, ok := g.itself(s, all); ok {
-		return row
+		return row, b
 	}
-	barriers := g.barriers(s, all)
+	b = g.barriers(s, all)
 	switch {
-	case barriers.grace:
-		return Shortfall{Reason: "grace_filter"}
+	case b.grace:
+		return Shortfall{Reason: "grace_filter"}, b
 	case g.unowned(s):
-		return Shortfall{Reason: "ownership_unmet"}
+		return Shortfall{Reason: "ownership_unmet"}, b
 	case limited:
-		return limit
-	case barriers.limited:
-		return barriers.limit
-	}
-	sum := make([]int64, len(s.size))
-	for _, v := range barriers.rooms {
-		for d, n := range v {
-			sum[d] += max(0, n)
-		}
-	}
-	fitsNow := barriers.fitsNow
-	switch {
-	case fitsNow && len(g.undone) == 0 && !g.loose && g.formed(s):
+		return limit, b
+	case b.limited:
+		return b.limit, b
+	case b.fitsNow && len(g.undone) == 0 && !g.loose && g.formed(s):
 		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
-	case !fitsNow && slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) }):
+	case !b.fitsNow && slices.ContainsFunc(b.rooms, func(v []int64) bool { return fits(s.size, v) }):
 		// it finds no devices
 		g.notes["short of devices alone"]++
 		d, _, _ := g.devices(g.in)
-		return Shortfall{Reason: "fragmented", Dimension: g.p.Dimensions[d]}
-	case !fitsNow && fits(s.size, sum):
-		return Shortfall{Reason: "fragmented", Dimension: g.scarce(s.size, barriers.rooms)}
+		return Shortfall{Reason: "fragmented", Dimension: g.p.Dimensions[d]}, b
+	case !b.fitsNow && fits(s.size, b.sum(len(s.size))):
+		return Shortfall{Reason: "fragmented", Dimension: g.scarce(s.size, b.rooms)}, b
 	}
+	return g.outrun(s, quotas, b), b
+}
+
+// outrun is the reason of a unit that nothing about it stops: the reclaim budget, or others of a pool.
+func (g *round) outrun(s *sub, quotas map[plan.Node]map[plan.Node]uint64, b barriers) Shortfall {
 	if g.denied[s] {
 		return Shortfall{Reason: "reclaim_budget"}
 	}
+	pools := slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool { return !q.exists(s.alloc.leaf) })
 	last := pools[0]
 	if i := slices.IndexFunc(pools, func(q pool) bool { return q.pack(s.size) > 0 }); i >= 0 {
 		last = pools[i]
 	}
 	row := last.outdone(s, quotas[last.at])
-	row.Dimension = g.scarce(s.size, barriers.rooms)
+	row.Dimension = g.scarce(s.size, b.rooms)
 	return row
 }
 
@@ -181,7 +229,17 @@ type barriers struct {
 	limited bool // that a limit stops it, which is limit
 	limit   Shortfall
 	rooms   [][]int64 // of the parcels that it may be given
+	given   string    // these parcels, with the pool of each
 	fitsNow bool      // that it goes on one of those
+}
+
+// sum is the sum of the rooms.
+func (b *barriers) sum(dims int) []int64 {
+	sum := make([]int64, dims)
+	for _, room := range b.rooms {
+		addRoom(sum, room)
+	}
+	return sum
 }
 
 // barriers looks what keeps a unit from all parcels that it can reach, or from room there.
@@ -201,6 +259,7 @@ func (g *round) barriers(s *sub, all []parcel) (b barriers) {
 		switch fit := g.goesOn(s, t); {
 		case !tooSlow && !limited:
 			b.rooms, b.fitsNow = append(b.rooms, room), b.fitsNow || fit
+			b.given += fmt.Sprintln(t.host.Name, t.owner, q.at)
 		case !limited:
 			b.grace = b.grace || fit
 		case !tooSlow && fit && g.p.Depth[q.at] > deepest:

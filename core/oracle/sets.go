@@ -143,17 +143,22 @@ func (f *frame) part(a, b plan.Node) (x, y plan.Node) {
 }
 
 // shortfalls gives every shortfall its reasons: what is promised waits, the rest is stopped by something.
-func (f *frame) shortfalls(r *Result, reason func(s *sub) Shortfall) {
-	add := func(s *sub, units int64, why func(s *sub) Shortfall) {
-		if units > 0 {
-			row := why(s)
-			row.Key, row.Units = f.key(s), units
+func (f *frame) shortfalls(r *Result, reasons func(s *sub, units int64) []Shortfall) {
+	for _, s := range f.below(plan.Root) {
+		var rows []Shortfall
+		waits := f.pledged(s)
+		if waits > 0 {
+			row := f.waiting(s)
+			row.Units = waits
+			rows = append(rows, row)
+		}
+		if units := s.short() - waits; units > 0 {
+			rows = append(rows, reasons(s, units)...)
+		}
+		for _, row := range rows {
+			row.Key = f.key(s)
 			r.Shortfalls = append(r.Shortfalls, row)
 		}
-	}
-	for _, s := range f.below(plan.Root) {
-		add(s, f.pledged(s), f.waiting)
-		add(s, s.short()-f.pledged(s), reason)
 	}
 }
 

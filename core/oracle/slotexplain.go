@@ -9,7 +9,11 @@ import (
 // explain gives every shortfall its reasons: what is promised waits, the rest is stopped by something.
 func (g *slots) explain(r *Result) {
 	g.tell()
-	g.shortfalls(r, func(s *sub) Shortfall { return g.why(s, false) })
+	g.shortfalls(r, func(s *sub, units int64) []Shortfall {
+		row := g.why(s, false)
+		row.Units = units
+		return []Shortfall{row}
+	})
 }
 
 // why is what stops the next unit that nothing is promised to, the first that applies; alone: whatever of a gang there

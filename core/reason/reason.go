@@ -70,6 +70,7 @@ type Reasons struct {
 	asks    []ask
 	askOf   map[askKey]int32
 	judged  map[viewer]verdict
+	scatter scatter
 	spans   []span   // scratch
 	full    []uint64 // scratch: bitset of rows
 	fullRow []room.Row
@@ -103,13 +104,29 @@ func (r *Reasons) Explain(e *Env, out *Shortfalls) {
 			out.add(one.sub, one.waits, &v, untilUS)
 		}
 		if one.units > 0 {
-			v := r.why(one)
-			until := v.untilUS
-			if e.State.Forming(one.sub) {
-				v = r.whole(one, v)
-			}
-			out.add(one.sub, one.units, &v, until)
+			r.explain(one, out)
 		}
+	}
+}
+
+// explain adds the rows of units that are not promised.
+func (r *Reasons) explain(one *short, out *Shortfalls) {
+	v, rest := r.why(one), one.units
+	switch until := v.untilUS; {
+	case r.env.State.Forming(one.sub):
+		v = r.whole(one, v)
+		out.add(one.sub, rest, &v, until)
+		return
+	case v.code == decision.ReasonFragmented:
+		a, sum := &r.asks[one.ask], &r.scatter.sums[v.sum]
+		if n := r.scatter.take(r, a, sum, rest); n > 0 {
+			out.add(one.sub, n, &v, 0)
+			rest -= n
+		}
+		v = r.outrun(one, r.scarce(fits, a, sum, ""))
+	}
+	if rest > 0 {
+		out.add(one.sub, rest, &v, v.untilUS)
 	}
 }
 
@@ -159,6 +176,7 @@ func (r *Reasons) ready() {
 	}
 	r.tallies.know(e.State, len(e.Plan.Parcels.Cap), r.asks)
 	r.judged, r.full = map[viewer]verdict{}, column.Zeros(r.full, e.Plan.Parcels.Words())
+	r.scatter.reset()
 	for i := range r.asks {
 		r.asks[i] = r.begin(r.asks[i].shape, r.asks[i].need)
 	}
@@ -194,10 +212,17 @@ func (r *Reasons) why(one *short) verdict {
 		return v
 	case v.code != fits:
 		return v
-	case e.Denied[one.sub]:
-		return because(decision.ReasonReclaimBudget, e.Plan.BudgetDetail())
 	}
-	v.code, v.blocker = r.rival(one.leaf, a.shape)
+	return r.outrun(one, v)
+}
+
+// outrun is the reason of units that nothing about them stops, with the dimension of a verdict: the reclaim budget, or
+// others of a pool.
+func (r *Reasons) outrun(one *short, v verdict) verdict {
+	if r.env.Denied[one.sub] {
+		return because(decision.ReasonReclaimBudget, r.env.Plan.BudgetDetail())
+	}
+	v.code, v.blocker = r.rival(one.leaf, r.asks[one.ask].shape)
 	return v
 }
 

@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -33,6 +34,7 @@ type tally struct {
 	us    int64
 	mask  []uint64 // by row; nil: all open ones
 	rows  int
+	set   rowSet
 	below [][]int32 // by dimension, then size: rows that have less
 	free  []total   // by dimension: of all rows; less than nothing counts as nothing
 }
@@ -70,8 +72,14 @@ func (t *total) less(o total) {
 	t.hi -= o.hi + borrow
 }
 
-// covers tells whether a total is an amount or more.
-func (t total) covers(v int64) bool { return t.hi > 0 || t.lo >= uint64(v) }
+// carries is how many times a total has an amount above 0, at most the largest int64.
+func (t total) carries(v int64) int64 {
+	if t.hi >= uint64(v) {
+		return math.MaxInt64
+	}
+	n, _ := bits.Div64(t.hi, t.lo, uint64(v))
+	return int64(min(n, math.MaxInt64))
+}
 
 // numbersMost is how many numbers are kept in all tallies at most.
 const numbersMost = 1 << 23
@@ -183,6 +191,7 @@ func (v *tallies) of(l *level, at place, from, to view.Row, need *plan.Requireme
 	for row := room.Row(from); row < room.Row(to); row++ {
 		if l.set.Has(row) && has(mask, row) {
 			t.rows++
+			t.set += rowAt(at.depth, row)
 			for d, amount := range l.index.Free(row)[:len(v.size)] {
 				t.below[d][v.size[d].more(amount)]++
 				t.free[d].add(max(0, amount))

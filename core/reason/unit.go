@@ -2,7 +2,9 @@ package reason
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
@@ -32,6 +34,7 @@ type verdict struct {
 	dimension int32     // decision.Null: none is to blame
 	blocker   plan.Node // plan.None: nobody is
 	pool      plan.Node // whose pool a share limit is about, where that is still to be told
+	sum       int       // of scatter.sums: the room that a reason fragmented is about
 	detail    string
 	untilUS   int64 // when it stands against it no more; 0: not known
 }
@@ -152,6 +155,12 @@ func (r *Reasons) scarce(code int32, a *ask, c *counts, what string) verdict {
 	return v
 }
 
+// together ends a detail with what parcels have free of a dimension, all together.
+func (r *Reasons) together(a *ask, c *counts, dimension int32) string {
+	i := slices.Index(a.dims, int(dimension))
+	return decision.TogetherDetail(c.free[i].carries(1))
+}
+
 // judge tells what stands against a leaf's unit by itself: max_per_host, its grace, pools that are stopped, scattered
 // room. Full is the rows of hosts that may get no more of the sub-allocation.
 func (r *Reasons) judge(a *ask, leaf plan.Node, stopped int32, full []room.Row) verdict {
@@ -194,16 +203,17 @@ func (r *Reasons) judgeRoom(a *ask, leaf plan.Node, spans []span, stopped int32,
 		v.pool = limited
 		return v
 	}
-	if !some {
-		if v, is := r.onNoDevice(a, spans, us, stopped, full); is {
-			return v
-		}
-	}
 	sum := r.countMay(a, spans, us, stopped, full)
-	if some || !sum.covers(a) { // some: room came free after it had its turn (CYC-1)
+	if some || sum.carries(a) == 0 { // some: room came free after it had its turn (CYC-1)
 		return r.scarce(fits, a, &sum, "")
 	}
-	return r.scarce(decision.ReasonFragmented, a, &sum, "have less free")
+	v, is := r.onNoDevice(a, spans, us, stopped, full)
+	if !is {
+		v = r.scarce(decision.ReasonFragmented, a, &sum, "have less free")
+		v.detail += r.together(a, &sum, v.dimension)
+	}
+	v.sum = r.scatter.add(&sum)
+	return v
 }
 
 // fullEverywhere tells whether only hosts have room, or there are only hosts, that may get no more of the
@@ -283,18 +293,18 @@ func (r *Reasons) firstOf(a *ask, o *span, mask []uint64) room.Row {
 // counts is what some rows come to for an ask.
 type counts struct {
 	rows  int
+	set   rowSet
 	below [plan.DimensionsMax]int   // by place in the ask's dims: rows that have less
 	free  [plan.DimensionsMax]total // as below
 }
 
-// covers tells whether all room together covers a unit in every dimension.
-func (c *counts) covers(a *ask) bool {
+// carries is how many units all room together would carry, if it could be cut at will.
+func (c *counts) carries(a *ask) int64 {
+	n := int64(math.MaxInt64)
 	for i, d := range a.dims {
-		if !c.free[i].covers(a.size[d]) {
-			return false
-		}
+		n = min(n, c.free[i].carries(a.size[d]))
 	}
-	return true
+	return n
 }
 
 // countMay counts the rows that a unit may be given, but for those of full hosts.
@@ -303,6 +313,7 @@ func (r *Reasons) countMay(a *ask, spans []span, us int64, stopped int32, full [
 		if o := &spans[i]; o.depth > stopped {
 			one := r.counts(a, o, us)
 			sum.rows += one.rows
+			sum.set += one.set
 			for i := range a.dims {
 				sum.below[i] += one.below[i]
 				sum.free[i].plus(one.free[i])
@@ -315,6 +326,7 @@ func (r *Reasons) countMay(a *ask, spans []span, us int64, stopped int32, full [
 			continue
 		}
 		sum.rows--
+		sum.set -= rowAt(o.depth, row)
 		free := r.rooms.level[o.depth].index.Free(row)
 		for i, d := range a.dims {
 			if sum.free[i].sub(max(0, free[d])); free[d] < a.size[d] {
@@ -362,13 +374,14 @@ func (r *Reasons) count(c *counts, a *ask, o *span, n plan.Node, us int64, mask 
 	if to-from <= fewMost && !r.Eager {
 		for row := room.Row(from); row < room.Row(to); row++ {
 			if has(mask, row) && l.set.Has(row) {
-				c.addRow(a, l.index.Free(row), sign)
+				c.addRow(a, rowAt(o.depth, row), l.index.Free(row), sign)
 			}
 		}
 		return
 	}
 	t := r.tallies.of(l, place{o.depth, n}, from, to, requirement(r.env, a.need), us, mask)
 	c.rows += sign * t.rows
+	c.set += rowSet(sign) * t.set
 	for i, d := range a.dims {
 		c.below[i] += sign * int(t.below[d][a.place[i]])
 		if sign > 0 {
@@ -380,8 +393,9 @@ func (r *Reasons) count(c *counts, a *ask, o *span, n plan.Node, us int64, mask 
 }
 
 // addRow adds what a row has free, or takes it off.
-func (c *counts) addRow(a *ask, free []int64, sign int) {
+func (c *counts) addRow(a *ask, at rowSet, free []int64, sign int) {
 	c.rows += sign
+	c.set += rowSet(sign) * at
 	for i, d := range a.dims {
 		if free[d] < a.size[d] {
 			c.below[i] += sign
