@@ -2,7 +2,6 @@ package decision
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -12,12 +11,13 @@ const togetherDetail = ", and %d in all"
 // TogetherDetail ends such a detail with the amount that hosts have free in all.
 func TogetherDetail(free int64) string { return fmt.Sprintf(togetherDetail, free) }
 
-// ReadTogetherDetail reads the amount that TogetherDetail wrote; ok is false where it wrote none.
-func ReadTogetherDetail(detail string) (free int64, ok bool) {
-	_, text, ok := strings.Cut(detail, ", and ")
-	if !ok {
-		return 0, false
+// ReadTogetherDetail reads the amount that TogetherDetail wrote, and gives what is before it; ok is false where it wrote
+// none.
+func ReadTogetherDetail(detail string) (free int64, before string, ok bool) {
+	at := strings.LastIndex(detail, ", and ")
+	if at < 0 {
+		return 0, detail, false
 	}
-	free, err := strconv.ParseInt(strings.TrimSuffix(text, " in all"), 10, 64)
-	return free, err == nil
+	_, err := fmt.Sscanf(detail[at:], togetherDetail, &free)
+	return free, detail[:at], err == nil
 }

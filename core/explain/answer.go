@@ -161,6 +161,19 @@ func roomless(reason string) bool {
 	return at >= 0 && reasons[at].room
 }
 
+// fragmented says what of a sub-allocation's units free room would carry that no single host has.
+func fragmented(_ *part, s *Shortfall) string {
+	if decision.IsDeviceDetail(s.Detail) {
+		return with("hosts have room enough in sum, but not on single devices", s.Detail)
+	}
+	free, detail, ok := decision.ReadTogetherDetail(s.Detail)
+	if !ok { // of a slot plan, or an earlier version of the log
+		return with("there is room enough in sum, but on no single host", s.Detail)
+	}
+	return with(fmt.Sprintf("the free %s %s would carry so many if these were on fewer hosts", grouped(free),
+		s.Dimension), detail)
+}
+
 // scattered says when more comes where room is scattered over hosts, or over devices.
 func scattered(_ *part, s *Shortfall) string {
 	if decision.IsDeviceDetail(s.Detail) {

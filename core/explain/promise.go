@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -216,6 +217,31 @@ func (p *part) those(s *Shortfall) string {
 	return " (" + listed(names, 2) + ")"
 }
 
+// freeOf is the most that is free, all together, of the scarce dimension of shortfalls like one of the reason
+// fragmented in an MD plan, 0 for other reasons.
+func (p *part) freeOf(s *Shortfall) (most int64) {
+	if s.Reason != decision.Reasons[decision.ReasonFragmented] {
+		return 0
+	}
+	for i := range p.Shortfalls {
+		o := &p.Shortfalls[i]
+		free, _, ok := decision.ReadTogetherDetail(o.Detail)
+		if ok && o.Reason == s.Reason && o.Dimension == s.Dimension {
+			most = max(most, free)
+		}
+	}
+	return most
+}
+
+// fullness says how full the plan's open hosts are in a dimension, where a keyframe of the cycle tells it.
+func (p *part) fullness(dimension string) string {
+	used, there, _, _ := p.inUse(dimension)
+	if there == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the pool is %s full", percent(float64(used)/float64(there)))
+}
+
 // secondary tells of the reason of most units besides the main one.
 func (p *part) secondary(main *Shortfall) string {
 	same := func(a, b *Shortfall) bool {
@@ -235,6 +261,10 @@ func (p *part) secondary(main *Shortfall) string {
 		}
 	}
 	text := fmt.Sprintf("For %s more%s: %s", grouped(of[at(next)]), p.those(next), strings.TrimSuffix(next.Text, "."))
+	if free := p.freeOf(next); free > 0 {
+		text = fmt.Sprintf("Of %s units %s would fit the free %s %s if these were on fewer hosts%s",
+			grouped(p.missing), grouped(of[at(next)]), grouped(free), next.Dimension, p.fullness(next.Dimension))
+	}
 	if len(of) > 1 {
 		text += ". The other reasons are below"
 	}

@@ -20,7 +20,8 @@ type reason struct {
 }
 
 // reasons are by the code of decision.Reasons. All units that a sub-allocation is short of, and that nothing is
-// promised for, have the reason that stops its next unit: the first that would have to be lifted (D-7).
+// promised for, have the reason that stops its next unit: the first that would have to be lifted (D-7). In an MD plan
+// fragmented names no more units than the free room would carry, and the rest has the reason that follows.
 var reasons = [...]reason{
 	decision.ReasonNotInPlan: {
 		text: func(_ *part, s *Shortfall) string {
@@ -54,13 +55,8 @@ var reasons = [...]reason{
 		md:   []string{"D-7"}, slots: []string{"SLOT-22", "D-7"},
 	},
 	decision.ReasonFragmented: {
-		text: func(_ *part, s *Shortfall) string {
-			if decision.IsDeviceDetail(s.Detail) {
-				return with("hosts have room enough in sum, but not on single devices", s.Detail)
-			}
-			return with("there is room enough in sum, but on no single host", s.Detail)
-		},
-		md: []string{"MD-11", "D-7"}, slots: []string{"SLOT-31", "D-7"},
+		text: fragmented,
+		md:   []string{"MD-11", "D-7"}, slots: []string{"SLOT-31", "D-7"},
 		room: true,
 	},
 	decision.ReasonLowerPriority: {

@@ -99,6 +99,28 @@ func (p *part) takesBack(consumer string) bool {
 	return !ok || p.set == nil || p.set.ShareReclaim[n]
 }
 
+// inUse is what of a dimension is in use on the plan's open hosts and what they have, all hosts, and those that are not
+// open, as a keyframe of the cycle tells it.
+func (p *part) inUse(dimension string) (used, there int64, hosts, shut map[string]bool) {
+	hosts, shut = map[string]bool{}, map[string]bool{}
+	if p.f.Hosts == nil {
+		return used, there, hosts, shut
+	}
+	v := view(p.f.Hosts)
+	for row := range v.Rows {
+		if v.text("plan", row) != p.Plan {
+			continue
+		}
+		hosts[v.text("host", row)] = true
+		if v.text("state", row) != "ok" {
+			shut[v.text("host", row)] = true
+		} else if v.text("dimension", row) == dimension {
+			used, there = used+v.num("used", row), there+v.num("capacity", row)
+		}
+	}
+	return used, there, hosts, shut
+}
+
 // room is what of the plan's hosts is in use and open, where a keyframe of the cycle tells it, besides what each level
 // uses and deserves.
 func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
@@ -106,22 +128,7 @@ func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
 	if p.f.Hosts == nil || p.md == nil {
 		return points
 	}
-	v := view(p.f.Hosts)
-	hosts, shut := map[string]bool{}, map[string]bool{}
-	used, there := int64(0), int64(0)
-	for row := range v.Rows {
-		if v.text("plan", row) != p.Plan {
-			continue
-		}
-		hosts[v.text("host", row)] = true
-		if state := v.text("state", row); state != "ok" {
-			shut[v.text("host", row)] = true
-			continue
-		}
-		if v.text("dimension", row) == s.Dimension {
-			used, there = used+v.num("used", row), there+v.num("capacity", row)
-		}
-	}
+	used, there, hosts, shut := p.inUse(s.Dimension)
 	if len(shut) > 0 && p.f.asked().fleet == nil {
 		points = append(points,
 			because(fmt.Sprintf("%s of the plan's %s %s not ok, and %s nothing new", grouped(int64(len(shut))),

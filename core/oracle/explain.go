@@ -93,7 +93,7 @@ func (g *round) explain(r *Result) {
 			row.Reason, row.Fits, row.Where = "gang", g.fitting(s), g.where(s)
 		case row.Reason == "fragmented":
 			row.Units = left.take(s, b, units)
-			rest := g.outrun(s, quotas, b)
+			rest := g.outrun(s, quotas, row.Dimension)
 			rest.Units = units - row.Units
 			return slices.DeleteFunc([]Shortfall{row, rest}, func(row Shortfall) bool { return row.Units == 0 })
 		}
@@ -194,11 +194,12 @@ func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) (row S
 	case !b.fitsNow && fits(s.size, b.sum(len(s.size))):
 		return Shortfall{Reason: "fragmented", Dimension: g.scarce(s.size, b.rooms)}, b
 	}
-	return g.outrun(s, quotas, b), b
+	return g.outrun(s, quotas, g.scarce(s.size, b.rooms)), b
 }
 
-// outrun is the reason of a unit that nothing about it stops: the reclaim budget, or others of a pool.
-func (g *round) outrun(s *sub, quotas map[plan.Node]map[plan.Node]uint64, b barriers) Shortfall {
+// outrun is the reason of a unit that nothing about it stops: the reclaim budget, or others of a pool, which is scarce
+// in a dimension.
+func (g *round) outrun(s *sub, quotas map[plan.Node]map[plan.Node]uint64, dimension string) Shortfall {
 	if g.denied[s] {
 		return Shortfall{Reason: "reclaim_budget"}
 	}
@@ -208,7 +209,7 @@ func (g *round) outrun(s *sub, quotas map[plan.Node]map[plan.Node]uint64, b barr
 		last = pools[i]
 	}
 	row := last.outdone(s, quotas[last.at])
-	row.Dimension = g.scarce(s.size, b.rooms)
+	row.Dimension = dimension
 	return row
 }
 

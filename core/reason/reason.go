@@ -123,7 +123,7 @@ func (r *Reasons) explain(one *short, out *Shortfalls) {
 			out.add(one.sub, n, &v, 0)
 			rest -= n
 		}
-		v = r.outrun(one, r.scarce(fits, a, sum, ""))
+		v = r.outrun(one, v.dimension)
 	}
 	if rest > 0 {
 		out.add(one.sub, rest, &v, v.untilUS)
@@ -213,15 +213,16 @@ func (r *Reasons) why(one *short) verdict {
 	case v.code != fits:
 		return v
 	}
-	return r.outrun(one, v)
+	return r.outrun(one, v.dimension)
 }
 
-// outrun is the reason of units that nothing about them stops, with the dimension of a verdict: the reclaim budget, or
-// others of a pool.
-func (r *Reasons) outrun(one *short, v verdict) verdict {
+// outrun is the reason of units that nothing about them stops: the reclaim budget, or others of a pool, which is scarce
+// in a dimension.
+func (r *Reasons) outrun(one *short, dimension int32) verdict {
 	if r.env.Denied[one.sub] {
 		return because(decision.ReasonReclaimBudget, r.env.Plan.BudgetDetail())
 	}
+	v := verdict{dimension: dimension}
 	v.code, v.blocker = r.rival(one.leaf, r.asks[one.ask].shape)
 	return v
 }

@@ -94,8 +94,10 @@ func (v *verifier) shortfalls() {
 		v.awaited = map[string]bool{}
 	}
 	list := v.shortfallRows()
+	v.scattered = map[string]*scattered{}
 	if fresh {
 		v.onceEach(list)
+		v.areFree(list)
 	}
 	for _, f := range list {
 		s, p := v.m.subs[f.key], v.m.policy.byName[f.plan]
@@ -112,19 +114,23 @@ func (v *verifier) shortfalls() {
 	}
 }
 
-// onceEach checks that a sub-allocation has at most one row for units that wait, and one for others.
+// onceEach checks that a sub-allocation has at most one row for units that wait, one for others, and in an MD plan one
+// for those that scattered room would carry.
 func (v *verifier) onceEach(list []shortfallRow) {
-	times := map[key][2]int{}
+	type kind struct {
+		key
+		reason string // "": all but two
+	}
+	seen := map[kind]bool{}
 	for _, f := range list {
-		n := times[f.key]
-		if f.reason == "waiting_for_reclaim" {
-			n[0]++
-		} else {
-			n[1]++
+		k := kind{key: f.key}
+		p := v.m.policy.byName[f.plan]
+		if f.reason == "waiting_for_reclaim" || f.reason == "fragmented" && p != nil && p.md {
+			k.reason = f.reason
 		}
-		times[f.key] = n
-		v.is(f.about("log", "shortfalls", "it has several rows for units that do not wait, or for those that do"),
-			n[0] < 2 && n[1] < 2)
+		v.is(f.about("log", "shortfalls", "it has several rows for units that wait, for those that scattered room "+
+			"would carry, or for others"), !seen[k])
+		seen[k] = true
 	}
 }
 
@@ -303,40 +309,43 @@ func (v *verifier) fitsEmpty(p *plan, s *sub) (match, large bool) {
 	return match, false
 }
 
-// exactly is exact; of a gang of which no unit fits it is about the next one. Of those that must be together nothing is
-// held.
+// exactly holds a row against the one that follows from the tables; of a gang of which no unit fits it is about the
+// next one. Of those that must be together nothing is held.
 func (v *verifier) exactly(p *plan, s *sub, f shortfallRow) {
-	if s.mustBeTogether() != "" {
+	want, blocker, sure := v.why(p, s)
+	switch {
+	case !sure:
+		v.unsure(p, f)
 		return
-	}
-	if f.reason == "gang" {
+	case f.reason == "gang":
 		g, ok := decision.ReadGangDetail(f.detail)
 		if !ok || g.Fit > 0 || g.Reason == "reclaim_budget" { // no reclaim shows what it did not bear of a gang
 			return
 		}
 		f.reason = g.Reason
+	case p.md && want.reason == "fragmented":
+		if n, known := v.carried(p, s, f); f.reason != want.reason || known && n == 0 {
+			want, blocker = v.outrun(p, s, want.dimension)
+		}
 	}
-	v.exact(p, s, f)
+	v.exact(f, want, blocker)
 }
 
-// exact holds a reason against the one that follows from the tables.
-func (v *verifier) exact(p *plan, s *sub, f shortfallRow) {
-	var want found
-	var blocker string
-	var sure bool
-	if v.isUntold(p) {
-		return
+// why is the reason that follows from the tables for the next unit of a sub-allocation, where they tell it.
+func (v *verifier) why(p *plan, s *sub) (want found, blocker string, sure bool) {
+	switch {
+	case s.mustBeTogether() != "" || v.isUntold(p):
+		return want, "", false
+	case p.subtle():
+		return v.whyOwn(p, s)
+	case p.md:
+		return v.whyMD(p, s)
 	}
-	if p.subtle() {
-		want, blocker, sure = v.whyOwn(p, s)
-	} else if p.md {
-		want, blocker, sure = v.whyMD(p, s)
-	} else {
-		want, blocker, sure = v.whySlot(p, s)
-	}
-	if !sure {
-		return
-	}
+	return v.whySlot(p, s)
+}
+
+// exact holds a reason against another.
+func (v *verifier) exact(f shortfallRow, want found, blocker string) {
 	g := Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation,
 		Sub: f.sub}
 	g.What, g.Expected, g.Got = "reason", want.reason, f.reason

@@ -87,10 +87,11 @@ type verifier struct {
 	shareOf    map[string]map[string]map[string]*share // by plan, pool and consumer
 	rooms      map[string]*room
 	spreads    map[string]*spread
-	stirred    map[string]bool // plans of which anything is under reclaim or promised
-	stays      map[key]int64   // of gangs: units that are not under reclaim
-	waited     map[key]bool    // gangs that held nothing that stays when what came back had
-	breaks     map[key]int64   // units not under reclaim that were released as gang_broken
+	scattered  map[string]*scattered // by plan
+	stirred    map[string]bool       // plans of which anything is under reclaim or promised
+	stays      map[key]int64         // of gangs: units that are not under reclaim
+	waited     map[key]bool          // gangs that held nothing that stays when what came back had
+	breaks     map[key]int64         // units not under reclaim that were released as gang_broken
 
 	// Of the cycles before:
 	stirredOnce map[string]bool // stirred of the cycle before

@@ -12,6 +12,7 @@ type barriers struct {
 	limit                stop      // that of the deepest such pool
 	large                bool      // it fits an empty parcel
 	sizes, rooms         [][]int64 // of all parcels; of those that it may be given
+	given                []seat    // the latter
 }
 
 // barriersOf looks at all parcels that a sub-allocation may use.
@@ -42,7 +43,7 @@ func (v *verifier) barriersOf(p *plan, w *window, s *sub, r *reach) (b barriers)
 		limit, limited := at.stop, at.is
 		switch {
 		case !one.slow && !limited:
-			b.rooms = append(b.rooms, one.room)
+			b.rooms, b.given = append(b.rooms, one.room), append(b.given, one)
 			b.free, b.covered = b.free || fits, b.covered || covered
 		case !limited:
 			b.grace = b.grace || fits
@@ -90,16 +91,10 @@ func (v *verifier) whyOwn(p *plan, s *sub) (r found, blocker string, sure bool) 
 	case b.limited:
 		return found{b.limit.reason, b.limit.dimension}, b.limit.blocker, true
 	}
-	sum := make([]int64, len(s.size))
-	for _, room := range b.rooms {
-		for d, n := range room {
-			sum[d] += max(0, n)
-		}
-	}
 	if !b.free && b.covered {
 		return found{"fragmented", p.device}, "", true
 	}
-	if r.dimension = v.scarce(s, b.rooms); !b.free && covers(sum, s.size) {
+	if r.dimension = v.scarce(s, b.rooms); !b.free && covers(sumOf(b.rooms, len(s.size)), s.size) {
 		return found{"fragmented", r.dimension}, "", true
 	}
 	r.reason, blocker = v.outdone(p, w, s, reach.pool)
@@ -189,15 +184,14 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 		return
 	}
 	say((e.unmet[s.consumer] && v.withinOwn(p, e, s)) == is("ownership_unmet"), "what it owns is otherwise")
-	sum := make([]int64, len(s.size))
+	var rooms [][]int64
 	for _, one := range r.all { // limits may not have stopped it while units that are under reclaim now were not
 		if !one.slow && (s.perHost == none || v.on(s, one.host) < s.perHost) {
-			for d, n := range one.room {
-				sum[d] += max(0, n)
-			}
+			rooms = append(rooms, one.room)
 		}
 	}
-	say(!is("fragmented") || covers(sum, s.size), "there is not room enough in sum")
+	say(!is("fragmented") || f.units <= carries(sumOf(rooms, len(s.size)), s.size),
+		"there is not room enough in sum for its units")
 	if is("lower_priority", "over_quota", "pool_exhausted") && !v.unsteady(p) {
 		reason, blocker := v.outdone(p, w, s, r.pool)
 		say(reason == f.reason && blocker == f.blocker, "by its shares it is "+reason+" "+blocker)
