@@ -451,6 +451,15 @@ steps:
   - {demand: [{consumer: /A, allocation: a, units: 3, gpu: 6, cpu: 1}]}`),
 	cycle: 1, short: []string{"/A a 1 pool_exhausted"}, rule: "D-7", consumer: "/A", what: "reason",
 }, {
+	name: "more is short as fragmented than free room carries", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 5, gpu: 6, cpu: 1}]}`),
+	cycle: 1, short: []string{"/A a 3 fragmented"}, rule: "D-7", consumer: "/A", what: "not so much free",
+}, {
+	name: "what free room carries is short as the rest is", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 5, gpu: 6, cpu: 1}]}`),
+	cycle: 1, short: []string{"/A a 3 pool_exhausted"}, rule: "D-7", consumer: "/A",
+	what: "units of reason pool_exhausted",
+}, {
 	name: "a pool takes as many units as the sum of its devices has room for", scenario: devicesOf(`
   - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 6, cpu: 0}]}`),
 	cycle: 1, lost: func(c *decision.Cycle) { c.Shares.Usage = []float64{1. / 3} }, rule: "MD-12", consumer: "/A",

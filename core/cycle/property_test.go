@@ -539,6 +539,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	}
 	if p.unitsOfHost == 0 {
 		p.conserving(t)
+		p.scattered(t)
 		p.wholeGangs(t)
 		p.slotPromises(t)
 	}
