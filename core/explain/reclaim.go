@@ -166,6 +166,7 @@ func (p *part) together(chosen []*going) (list []Reclaim, more int) {
 		}
 	}
 	for i := range list {
+		slices.Sort(list[i].Hosts) // a log has the order of issue, a state that of hosts
 		p.sentence(&list[i])
 	}
 	return list, more
