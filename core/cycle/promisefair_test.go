@@ -88,7 +88,7 @@ func (v *fairView) taker(t *rapid.T, k oracle.Key) {
 			continue
 		}
 		for by, units := range v.held {
-			if by.host != name || by.Consumer == k.Consumer {
+			if by.host != name || by.Consumer == k.Consumer || v.after(k, by.Consumer) {
 				continue
 			}
 			room, sum, surplus, gives := v.free(name), unit*(2*deficit-unit), v.surplus(by.Consumer), v.counts(by.Key)
@@ -107,6 +107,25 @@ func (v *fairView) taker(t *rapid.T, k oracle.Key) {
 			}
 		}
 	}
+}
+
+// after reports whether the way of a sub-allocation has a lower share priority than another one's where the two part:
+// then that gives nothing to it (MD-17.4).
+func (v *fairView) after(k oracle.Key, other string) bool {
+	var a, b *member
+	for i := range v.members {
+		e := &v.members[i]
+		path := v.consumers[e.consumer].path
+		one, two := below(k.Consumer, path), below(other, path)
+		switch depth := strings.Count(path, "/"); {
+		case one && !two && (a == nil || depth < strings.Count(v.consumers[a.consumer].path, "/")):
+			a = e
+		case two && !one && (b == nil || depth < strings.Count(v.consumers[b.consumer].path, "/")):
+			b = e
+		}
+	}
+	minute := int((v.nowUS - startUS) / 60e6)
+	return v.shareIn(&v.site, a, minute).priority < v.shareIn(&v.site, b, minute).priority
 }
 
 // surplus is by how much a consumer is above its quota, below 0 when it is below.
