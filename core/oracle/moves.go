@@ -126,8 +126,11 @@ func (q pool) givable(s *sub) (list []victim) {
 			continue
 		}
 		units := q.units(func(u *unit) bool { return u.leaf() == leaf && q.drawn(u) && stays(u) })
-		slices.SortFunc(units, q.newest)
-		gone := map[*sub]bool{}
+		place, gone := map[*unit]*unit{}, map[*sub]bool{}
+		for _, u := range units {
+			place[u] = q.placeOf(u)
+		}
+		slices.SortFunc(units, func(a, b *unit) int { return cmp.Or(q.newest(place[a], place[b]), q.coreLast(a, b)) })
 		for _, u := range units {
 			switch {
 			case q.core[u] && gone[u.sub]:
@@ -147,6 +150,14 @@ func (q pool) givable(s *sub) (list []victim) {
 		}
 	}
 	return list
+}
+
+// placeOf is the unit in whose place one comes: of units that a gang may not do without the newest (MD-17.7).
+func (q pool) placeOf(u *unit) *unit {
+	if !q.core[u] {
+		return u
+	}
+	return slices.MinFunc(q.units(func(o *unit) bool { return o.sub == u.sub && q.core[o] && stays(o) }), q.newest)
 }
 
 // move is victims for a taker's unit, with what each takes off its leaf's stake and the surplus before it.
