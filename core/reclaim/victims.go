@@ -519,51 +519,61 @@ func (g *Stage) piecesOf(leaf plan.Node, u *unit) (list []piece) {
 	return list
 }
 
-// needed leaves of victims that meet a need those that are needed: of each, in order, it drops what the others do
-// without; of several rows of one sub-allocation the last chosen first, so that units that were granted in this cycle
-// stay chosen (CYC-1). What a gang may not do without is dropped as one.
+// needed leaves of victims that meet a need those that are needed. Once for each, in the order of choice, it drops the
+// victim of the same sub-allocation that was chosen last, where the others do without it; so units that were granted in
+// this cycle stay chosen (CYC-1). What a gang may not do without is one victim.
 func (g *Stage) needed(list []victim, n *need) []victim {
-	last := func(sub cluster.SubID) int {
-		for i := len(list) - 1; i >= 0; i-- {
-			if list[i].units > 0 && !list[i].gang && g.row[list[i].row].sub == sub {
-				return i
-			}
-		}
-		return -1
-	}
-	whole := cluster.SubID(cluster.NoID)
-	for at, v := range list {
-		sub := g.row[v.row].sub
+	for at, v := range slices.Clone(list) {
+		sub, tries := g.row[v.row].sub, v.units
 		if v.gang {
-			if sub != whole {
-				g.dropGang(list, at, n)
+			tries = 1
+			if at > 0 && list[at-1].gang && g.row[list[at-1].row].sub == sub {
+				continue
 			}
-			whole = sub
-			continue
 		}
-		for i := last(sub); i >= 0; i = last(sub) {
-			if n.take(&g.row[list[i].row], -1); !n.met() {
-				n.take(&g.row[list[i].row], 1)
-				break
-			}
-			list[i].units--
+		for tries > 0 && g.dropLast(list, sub, n) {
+			tries--
 		}
 	}
 	return slices.DeleteFunc(list, func(v victim) bool { return v.units == 0 })
 }
 
-// dropGang drops the victims of a gang from one on, where the others do without them.
-func (g *Stage) dropGang(list []victim, from int, n *need) {
-	sub, to := g.row[list[from].row].sub, from
-	for ; to < len(list) && list[to].gang && g.row[list[to].row].sub == sub; to++ {
-		n.take(&g.row[list[to].row], -list[to].units)
+// dropLast drops the victim of a sub-allocation that was chosen last, and tells whether the others do without it.
+func (g *Stage) dropLast(list []victim, sub cluster.SubID, n *need) bool {
+	to := len(list)
+	for to > 0 && (list[to-1].units == 0 || g.row[list[to-1].row].sub != sub) {
+		to--
+	}
+	if to == 0 {
+		return false
+	}
+	from := to - 1
+	if !list[from].gang {
+		if n.take(&g.row[list[from].row], -1); !n.met() {
+			n.take(&g.row[list[from].row], 1)
+			return false
+		}
+		list[from].units--
+		return true
+	}
+	for from > 0 && list[from-1].gang && g.row[list[from-1].row].sub == sub {
+		from--
+	}
+	return g.dropGang(list[from:to], n)
+}
+
+// dropGang drops all that a gang gives as one, and tells whether the others do without it.
+func (g *Stage) dropGang(list []victim, n *need) bool {
+	for i := range list {
+		n.take(&g.row[list[i].row], -list[i].units)
 	}
 	met := n.met()
-	for i := from; i < to; i++ {
+	for i := range list {
 		if met {
 			list[i].units = 0
 		} else {
 			n.take(&g.row[list[i].row], list[i].units)
 		}
 	}
+	return met
 }
