@@ -122,7 +122,9 @@ func (g *round) stands(s *set) bool {
 // (MD-17.7, MD-18.2).
 func (q pool) elsewhere(s *set, u *unit) bool {
 	return s.reason == "fair_share" && q.under(q.at, u.leaf()) && (u.sub.least > 1 ||
-		slices.ContainsFunc(q.way(s.taker.alloc.leaf), func(n plan.Node) bool { return q.limitedBy(u, n) && q.lowers(u, n) }))
+		slices.ContainsFunc(q.way(s.taker.alloc.leaf), func(n plan.Node) bool {
+			return q.limitedBy(u, n) && q.lowers(u, n)
+		}))
 }
 
 // lowers tells whether a unit has a part of a dimension in which a consumer is limited.

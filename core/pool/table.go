@@ -52,8 +52,8 @@ func (t *Shares) Add(e *Env, b *Book) {
 	})
 }
 
-// concerns tells whether the consumer at a place in the tree holds, waits for or may use anything of the pool. A consumer
-// that neither holds nor waits may have a demand: for units that it holds elsewhere and has to give back.
+// concerns tells whether the consumer at a place in the tree holds, waits for or may use anything of the pool. One that
+// neither holds nor waits may have a demand: for units that it holds elsewhere and has to give back.
 func (f *Figures) concerns(at plan.Node) bool { return f.Wanted[at] > 0 || f.Demand[at] > 0 }
 
 // eachMember calls f for the consumers that take part in the plan but the root, in tree order.
