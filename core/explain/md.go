@@ -240,8 +240,8 @@ func (p *part) shared(v tableView, row int, name string) {
 	held, wanted := v.num("units_held", row), v.num("units_wanted", row)
 	p.point("usage", held, fmt.Sprintf("uses %s of %s: %s, each counted as its part of all that fit there when "+
 		"it is empty", percent(usage), name, count(held, "unit")), "MD-11", "MD-12")
-	p.point("usage_demand", wanted, fmt.Sprintf("its demand there is %s: %s held or wanted, of each size no "+
-		"more than fit", percent(demand), count(wanted, "unit")), "MD-13")
+	p.point("usage_demand", wanted, fmt.Sprintf("its demand there is %s: of %s held or wanted those that it "+
+		"may use, by requirements, limits and what fits", percent(demand), count(wanted, "unit")), "MD-13")
 	n := p.node
 	switch zero := p.barred(n); {
 	case zero != plan.None:

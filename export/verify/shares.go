@@ -51,7 +51,7 @@ func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string
 		a.usage += usageOf(n, c)
 		a.net += usageOf(n-leaving[k], max(c, n))
 	}
-	if v.stirred[t.name] {
+	if v.stirred[t.name] || v.dim() {
 		v.correct(t, pool, all)
 		v.sumUp(pool, all)
 		v.believeDemands(t, pool, all)
