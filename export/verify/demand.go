@@ -41,13 +41,14 @@ type demanding struct {
 	classes map[classKey]*class
 	order   []*class // by first sight
 	fits    map[classKey]int64
+	staying map[key]map[any]bool // the values to which gangs are held that must be together
 }
 
 // demandsIn gives the claimants of a pool with their demands, and whether one may use more than it has. Mine is what
 // sub-allocations hold through the pool; nothing of the plan is under reclaim or promised.
 func (v *verifier) demandsIn(t *plan, pool *pool, subs []*sub, mine map[key]int64) (list []claimant, more bool) {
 	d := &demanding{verifier: v, t: t, w: t.at(v.now, v.m.policy.zone), pool: pool, classes: map[classKey]*class{},
-		fits: map[classKey]int64{}}
+		fits: map[classKey]int64{}, staying: v.staying()}
 	small := map[key]bool{}
 	for _, f := range v.shortfallRows() {
 		small[f.key] = small[f.key] || f.reason == "too_small"
@@ -117,8 +118,10 @@ func (d *demanding) fit(s *sub) int64 {
 	}
 	if together != "" {
 		sum = 0
-		for _, n := range byValue {
-			sum = max(sum, n)
+		for value, n := range byValue {
+			if on := d.staying[s.key]; len(on) == 0 || on[value] {
+				sum = max(sum, n)
+			}
 		}
 	} else if s.perHost == none {
 		d.fits[id] = sum
