@@ -166,7 +166,8 @@ func (s *State) touch(old *Hosts) {
 		}
 		p := &s.Plans[s.Host.Plan[h]]
 		resized := s.Host.resized(old, h)
-		if p.Dirty = p.Dirty || resized; resized || s.Host.State[h] != old.State[h] {
+		p.Dirty = p.Dirty || resized || s.Host.listed[h] != old.listed[h] // gangs know the values of listed hosts alone
+		if resized || s.Host.State[h] != old.State[h] {
 			s.noteHost(old.figures(HostID(h)))
 		}
 		if (!p.Dirty || !p.Stirred || p.Turned) && s.Host.differs(old, h) {
