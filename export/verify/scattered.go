@@ -1,20 +1,24 @@
 package verify
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
-	"strings"
 )
 
 // scattered is what of an MD plan's free room no row of the reason fragmented has named yet (docs/spec/md.md, Reasons).
 type scattered struct {
-	plan   []int64            // of all parcels
-	of     map[string][]int64 // by the parcels that a unit may be given, with their pools
-	unsure bool               // a row came before of whose parcels the tables do not tell
-	short  map[key]int64      // units that are not promised
-	last   key                // whose rows were counted last
-	units  int64              // how many of them it names
+	plan   []int64           // of all parcels
+	of     map[given][]int64 // by the parcels that a unit may be given
+	by     map[*expr]given   // by requirement, where nobody owns anything and max_per_host does not matter
+	unsure bool              // a row came before of whose parcels the tables do not tell
+	short  map[key]int64     // units that are not promised
+	last   key               // whose rows were counted last
+	units  int64             // how many of them it names
 }
+
+// given tells apart the sets of parcels that units may be given, with the pool of each: the digest of their names.
+type given [sha256.Size]byte
 
 // sumOf is the sum of rooms, where a room below 0 counts as 0.
 func sumOf(rooms [][]int64, dims int) []int64 {
@@ -60,7 +64,7 @@ func (v *verifier) areFree(list []shortfallRow) {
 func (v *verifier) scatteredIn(p *plan) *scattered {
 	c := v.scattered[p.name]
 	if c == nil {
-		c = &scattered{of: map[string][]int64{}, short: map[key]int64{}}
+		c = &scattered{of: map[given][]int64{}, by: map[*expr]given{}, short: map[key]int64{}}
 		for _, f := range v.shortfallRows() {
 			if f.plan == p.name && f.reason != "waiting_for_reclaim" {
 				c.short[f.key] += f.units
@@ -91,13 +95,10 @@ func (v *verifier) unsure(p *plan, f shortfallRow) {
 func (v *verifier) carried(p *plan, s *sub, f shortfallRow) (n int64, known bool) {
 	c := v.scatteredIn(p)
 	if c.last != f.key {
-		given, rooms := v.mayGet(p, s)
-		if c.of[given] == nil {
-			c.of[given] = sumOf(rooms, len(s.size))
-		}
-		c.last, c.units = f.key, min(c.short[f.key], carries(c.plan, s.size), carries(c.of[given], s.size))
+		left := v.leftFor(p, s)
+		c.last, c.units = f.key, min(c.short[f.key], carries(c.plan, s.size), carries(left, s.size))
 		plus(c.plan, s.size, -c.units)
-		plus(c.of[given], s.size, -c.units)
+		plus(left, s.size, -c.units)
 	}
 	if c.unsure {
 		return 0, false
@@ -111,24 +112,41 @@ func (v *verifier) carried(p *plan, s *sub, f shortfallRow) (n int64, known bool
 	return c.units, true
 }
 
-// mayGet are the rooms of the parcels that a unit may be given, and a name for these parcels with their pools.
-func (v *verifier) mayGet(p *plan, s *sub) (name string, rooms [][]int64) {
-	var b strings.Builder
+// leftFor is what no row named yet of what is free on the parcels that a unit may be given.
+func (v *verifier) leftFor(p *plan, s *sub) []int64 {
+	c := v.scatteredIn(p)
+	at, known := c.by[s.cond]
+	if known && s.perHost == none && !p.subtle() {
+		return c.of[at]
+	}
+	names, rooms := v.mayGet(p, s)
+	at = sha256.Sum256(names)
+	if c.of[at] == nil {
+		c.of[at] = sumOf(rooms, len(s.size))
+	}
+	if s.perHost == none {
+		c.by[s.cond] = at
+	}
+	return c.of[at]
+}
+
+// mayGet are the parcels that a unit may be given, by name with their pools, and their rooms.
+func (v *verifier) mayGet(p *plan, s *sub) (names []byte, rooms [][]int64) {
 	if p.subtle() {
-		all := v.barriersOf(p, p.at(v.now, v.m.policy.zone), s, v.reachOf(p, p.at(v.now, v.m.policy.zone), s))
-		for _, one := range all.given {
-			fmt.Fprintln(&b, one.host.name, one.owner, one.pool)
+		w := p.at(v.now, v.m.policy.zone)
+		b := v.barriersOf(p, w, s, v.reachOf(p, w, s))
+		for _, one := range b.given {
+			names = fmt.Appendln(names, one.host.name, one.owner, one.pool)
 		}
-		return b.String(), all.rooms
+		return names, b.rooms
 	}
 	r := v.roomOf(p)
 	for i, h := range r.host {
 		if v.m.may(s, h) && (s.perHost == none || v.on(s, h) < s.perHost) {
-			b.WriteString(h.name + "\n")
-			rooms = append(rooms, r.free[i])
+			names, rooms = fmt.Appendln(names, h.name), append(rooms, r.free[i])
 		}
 	}
-	return b.String(), rooms
+	return names, rooms
 }
 
 // outrun is the reason of units beyond those that scattered room would carry, short of the same dimension.
