@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/token"
@@ -210,24 +211,63 @@ func FuzzFormat(f *testing.F) {
 		"a: {b: [c, 'd'], e: \"f\\n\"}\n# g\n", "a:\n- - b\n  - c: d\n", "a: |\n  b\n  c\nd: >-\n  e\n"} {
 		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		once, err := Format("p", []byte(text))
-		if err != nil {
-			return
+	f.Fuzz(func(t *testing.T, text string) { checkFormat(t, text) })
+}
+
+// checkFormat formats a text: the result says the same, keeps the comments, and is formatted already. It returns nil
+// for a text that Format refuses.
+func checkFormat(t *testing.T, text string) []byte {
+	t.Helper()
+	once, err := Format("p", []byte(text))
+	if err != nil {
+		return nil
+	}
+	var was, is any
+	if yaml.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &was) != nil {
+		return nil
+	}
+	if err := yaml.Unmarshal(once, &is); err != nil || !reflect.DeepEqual(was, is) {
+		t.Errorf("it says something else: %v\n%#v\n%#v\n%q\n%q", err, was, is, text, once)
+	}
+	twice, err := Format("p", once)
+	if err != nil || !bytes.Equal(once, twice) {
+		t.Errorf("formatted again it is another: %v\n%q\n%q\n%q", err, text, once, twice)
+	}
+	if a, b := commentsOf(t, []byte(text)), commentsOf(t, once); !slices.Equal(a, b) {
+		t.Errorf("comments %q became %q: %q\n%q", a, b, text, once)
+	}
+	return once
+}
+
+// TestFormatUnprintable puts each character that is no part of a line of text wherever a policy may have it.
+func TestFormatUnprintable(t *testing.T) {
+	unusual := []rune{'\u00a0', '\u200b', '\u2028', '\u2029', '\ufeff', '\ufffd', '\ufffe', '\uffff', '\U0001f600'}
+	for c := rune(0); c < 0xa0; c++ {
+		if unicode.IsControl(c) && c != '\n' { // every formatted text has line feeds
+			unusual = append(unusual, c)
 		}
-		var was, is any
-		if yaml.Unmarshal([]byte(text), &was) != nil {
-			return
+	}
+	for _, c := range unusual {
+		raw, escaped := string(c), fmt.Sprintf(`\u%04x`, c)
+		if c > 0xffff {
+			escaped = fmt.Sprintf(`\U%08x`, c)
 		}
-		if err := yaml.Unmarshal(once, &is); err != nil || !reflect.DeepEqual(was, is) {
-			t.Errorf("it says something else: %v\n%#v\n%#v\n%q\n%q", err, was, is, text, once)
+		for _, at := range []string{"?", "?a", "a?", "a?b", "a ? b", "a:?b"} {
+			for _, text := range []string{"a: \"?\"\n", "\"?\": b\n", "a: [b, {\"?\": \"?\"}]\n"} {
+				text = strings.ReplaceAll(text, "?", strings.ReplaceAll(at, "?", escaped))
+				once := checkFormat(t, text)
+				if once == nil {
+					t.Errorf("%q is refused", text)
+				}
+				if bytes.ContainsRune(once, c) != !unprintable(c) {
+					t.Errorf("%q becomes %q", text, once)
+				}
+			}
+			for _, text := range []string{"?", "? a: b\n", "?a: b\n", "a: ?\n", "a: \"?\"\n", "a: '?'\n", "a: |\n  ?\n",
+				"a: >\n  b\n  ?\n\n  c\n", "a: b # ?\n", "# ?\na: b\n#?\n", "? a\n", "?: b\n",
+				"a:\n?\n  - b\n", "a: b\n?"} {
+				checkFormat(t, strings.ReplaceAll(text, "?", strings.ReplaceAll(at, "?", raw)))
+			}
 		}
-		twice, err := Format("p", once)
-		if err != nil || !bytes.Equal(once, twice) {
-			t.Errorf("formatted again it is another: %v\n%q\n%q\n%q", err, text, once, twice)
-		}
-		if a, b := commentsOf(t, []byte(text)), commentsOf(t, once); !slices.Equal(a, b) {
-			t.Errorf("comments %q became %q: %q\n%q", a, b, text, once)
-		}
-	})
+	}
 }

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -48,9 +50,32 @@ func quotedText(text string, quoted bool) string {
 	return text
 }
 
-// doubleQuoted is a text in double quotes.
+// doubleQuoted is a text in double quotes. Only escapes that JSON has too are used.
 func doubleQuoted(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(text) + `"`
+	b := []byte{'"'}
+	for _, c := range text {
+		switch {
+		case c == '\\' || c == '"':
+			b = append(b, '\\', byte(c))
+		case c == '\n':
+			b = append(b, `\n`...)
+		case c == '\t':
+			b = append(b, `\t`...)
+		case c == '\r':
+			b = append(b, `\r`...)
+		case unprintable(c):
+			b = fmt.Appendf(b, `\u%04x`, c)
+		default:
+			b = utf8.AppendRune(b, c)
+		}
+	}
+	return string(append(b, '"'))
+}
+
+// unprintable reports whether YAML cannot hold a character as it is, or readers of YAML take it for something else: a
+// control character, the end of a line of YAML 1.1 (U+0085, U+2028, U+2029), a byte order mark or no character.
+func unprintable(c rune) bool {
+	return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' || c == '\ufeff' || c == '\ufffe' || c == '\uffff'
 }
 
 // lists of which each entry has a line of its own, wherever they stand.
