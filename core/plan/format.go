@@ -41,6 +41,7 @@ func Format(name string, text []byte) ([]byte, error) {
 	}
 	f.comment(tokens)
 	body.arrange(fileObject, "")
+	body.lift()
 	p := &formPrinter{}
 	for _, c := range f.top {
 		p.line(c, "")

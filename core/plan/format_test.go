@@ -184,6 +184,8 @@ consumers:  # behind
 # the end
 `},
 		{"keys that nobody knows come last", "wrong: [1]\nstint: 1\n", "stint: 1\nwrong: [1]\n"},
+		{"comments between a dash and its first key", "a:\n- # c\n  # d\n\n  b: 1 # e\n-\n  # f\n  c: 1\n",
+			"a:\n  # c\n  # d\n  - {b: 1}  # e\n  # f\n  - {c: 1}\n"},
 		{"an empty mapping", "{} # nothing\n", "{}\n# nothing\n"},
 	} {
 		got, err := Format("p", []byte(c.text))
@@ -259,7 +261,7 @@ func TestFormatUnprintable(t *testing.T) {
 				if once == nil {
 					t.Errorf("%q is refused", text)
 				}
-				if bytes.ContainsRune(once, c) != !unprintable(c) {
+				if bytes.ContainsRune(once, c) != unicode.IsGraphic(c) {
 					t.Errorf("%q becomes %q", text, once)
 				}
 			}

@@ -1,11 +1,10 @@
 package plan
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -45,37 +44,9 @@ func quotedText(text string, quoted bool) string {
 		return text
 	}
 	if quoted || !stillPlain.MatchString(text) || strings.Contains(text, ": ") {
-		return doubleQuoted(text)
+		return strconv.QuoteToGraphic(text) // YAML reads all escapes that Go writes
 	}
 	return text
-}
-
-// doubleQuoted is a text in double quotes. Only escapes that JSON has too are used.
-func doubleQuoted(text string) string {
-	b := []byte{'"'}
-	for _, c := range text {
-		switch {
-		case c == '\\' || c == '"':
-			b = append(b, '\\', byte(c))
-		case c == '\n':
-			b = append(b, `\n`...)
-		case c == '\t':
-			b = append(b, `\t`...)
-		case c == '\r':
-			b = append(b, `\r`...)
-		case unprintable(c):
-			b = fmt.Appendf(b, `\u%04x`, c)
-		default:
-			b = utf8.AppendRune(b, c)
-		}
-	}
-	return string(append(b, '"'))
-}
-
-// unprintable reports whether YAML cannot hold a character as it is, or readers of YAML take it for something else: a
-// control character, the end of a line of YAML 1.1 (U+0085, U+2028, U+2029), a byte order mark or no character.
-func unprintable(c rune) bool {
-	return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' || c == '\ufeff' || c == '\ufffe' || c == '\uffff'
 }
 
 // lists of which each entry has a line of its own, wherever they stand.
@@ -99,6 +70,29 @@ func (v *formValue) arrange(o *object, key string) {
 			continue
 		}
 		e.value.arrange(objectOf(o, e.key), e.key)
+	}
+}
+
+// lift gives entries of lists the comments of their first keys, which are written in the same line: the comment above
+// such a key, and the one behind it, which takes the place of the one behind the dash.
+func (v *formValue) lift() {
+	for _, e := range v.entries {
+		if v.kind == formList && e.value.kind == formMapping && len(e.value.entries) > 0 {
+			first := e.value.entries[0]
+			if first.tail != "" {
+				if e.tail != "" {
+					e.head = append(e.head, e.tail)
+				}
+				e.tail, first.tail = first.tail, ""
+			}
+			for _, c := range first.head {
+				if c != "" {
+					e.head = append(e.head, c)
+				}
+			}
+			first.head = nil
+		}
+		e.value.lift()
 	}
 }
 
@@ -232,17 +226,7 @@ func (p *formPrinter) list(v *formValue, key string, level int) {
 		case !(key == "slot_plans" || key == "md_plans") && e.value.inline("", len(indent)+2):
 			p.line(indent+"- "+e.value.flow(), e.tail)
 		case e.value.kind == formMapping:
-			first := e.value.entries[0]
-			if first.tail == "" {
-				first.tail = e.tail
-			} else if e.tail != "" {
-				p.line(indent+e.tail, "")
-			}
-			for _, c := range first.head {
-				if c != "" {
-					p.line(indent+c, "")
-				}
-			}
+			e.value.entries[0].tail = e.tail
 			p.mapping(e.value, level+1, indent+"- ")
 		default:
 			p.line(indent+"-", e.tail)
