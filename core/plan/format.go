@@ -19,7 +19,7 @@ import (
 // looked at.
 func Format(name string, text []byte) ([]byte, error) {
 	r := &reader{collector: collector{file: name}}
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+	text = unixLines(text)
 	if at := bytes.IndexByte(text, '\r'); at >= 0 { // readers of YAML do not agree on where such a line ends
 		r.add(Fault{Line: 1 + bytes.Count(text[:at], []byte("\n")), Column: at - bytes.LastIndexByte(text[:at], '\n'),
 			Reason: "a carriage return without a line feed; end lines with LF or CRLF"})

@@ -186,6 +186,7 @@ consumers:  # behind
 		{"keys that nobody knows come last", "wrong: [1]\nstint: 1\n", "stint: 1\nwrong: [1]\n"},
 		{"comments between a dash and its first key", "a:\n- # c\n  # d\n\n  b: 1 # e\n-\n  # f\n  c: 1\n",
 			"a:\n  # c\n  # d\n  - {b: 1}  # e\n  # f\n  - {c: 1}\n"},
+		{"a text over two lines", "cluster: \"a\n  b\"\n", "cluster: \"a b\"\n"},
 		{"an empty mapping", "{} # nothing\n", "{}\n# nothing\n"},
 	} {
 		got, err := Format("p", []byte(c.text))
@@ -225,7 +226,7 @@ func checkFormat(t *testing.T, text string) []byte {
 		return nil
 	}
 	var was, is any
-	if yaml.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &was) != nil {
+	if yaml.Unmarshal(unixLines([]byte(text)), &was) != nil {
 		return nil
 	}
 	if err := yaml.Unmarshal(once, &is); err != nil || !reflect.DeepEqual(was, is) {

@@ -657,3 +657,18 @@ func TestParseAccepted(t *testing.T) {
 		}
 	}
 }
+
+// TestLineEnds holds that a policy means the same whether its lines end with LF or CR LF, within quotes too.
+func TestLineEnds(t *testing.T) {
+	text := "stint: 1\ndimensions: [n]\nconsumers: [{path: /A}]\nresource_groups:\n" +
+		"  - {name: All, select: \"select(n > 0\n      && n < 9)\"}\n"
+	for _, end := range []string{"\n", "\r\n"} {
+		p, err := Parse("p", []byte(strings.ReplaceAll(text, "\n", end)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Groups[0].Select.Text; got != "select(n > 0 && n < 9)" {
+			t.Errorf("lines that end with %q: %q", end, got)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (r *reader) document(text []byte) (root value, ok bool) {
 		r.add(Fault{Reason: fmt.Sprintf("the file has %d bytes; %d are allowed", len(text), fileBytesMax)})
 		return value{}, false
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	text = unixLines(text)
 	if signs := countSigns(text); signs > signsMax {
 		r.add(Fault{Reason: fmt.Sprintf("the file has %d signs and lines; %d are allowed", signs, signsMax)})
 		return value{}, false
@@ -56,6 +56,11 @@ func (r *reader) document(text []byte) (root value, ok bool) {
 	}
 	r.add(Fault{Reason: "the file is empty"})
 	return value{}, false
+}
+
+// unixLines is a text without a byte order mark, whose lines end with LF: the YAML library keeps a CR LF within quotes.
+func unixLines(text []byte) []byte {
+	return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 }
 
 // badCharacter finds the first byte that cannot be in a policy file.
