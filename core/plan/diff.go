@@ -56,23 +56,39 @@ type fact struct {
 // item is something of a policy that has keys, in each time window if it has windows. Items that are the same in two
 // policies have facts of the same keys, in the same order.
 type item struct {
-	before, after string // what it is called, to both sides of the window
-	plan, about   string
-	windows       []string // "" alone: it has none
-	facts         [][]fact // by window
+	name        string // what it is called, but for the consumer that it is about
+	plan, about string
+	windows     []string                      // "" alone: it has none
+	facts       func(w int, to []fact) []fact // appends those in a window: they are made when they are compared
 }
 
 // where names the item in a window; "" is all.
 func (it *item) where(window string) string {
-	if window == "" {
-		return it.before + it.after
+	switch {
+	case it.about == "" || it.plan == "":
+		return it.name + it.about
+	case window == "":
+		return it.name + ", " + it.about
 	}
-	return it.before + ", window " + window + it.after
+	return it.name + ", window " + window + ", " + it.about
 }
 
+// rows are an item's facts by window, in the memory of others that are not needed any more.
+func (it *item) rows(to [][]fact) [][]fact {
+	to = slices.Grow(to[:0], len(it.windows))[:len(it.windows)]
+	for w := range to {
+		to[w] = it.facts(w, to[w][:0])
+	}
+	return to
+}
+
+// wholeDay are the windows of an item that has none.
+var wholeDay = []string{""}
+
 // simple is an item without windows.
-func simple(name, plan, about string, facts ...fact) item {
-	return item{name, "", plan, about, []string{""}, [][]fact{facts}}
+func simple(name, plan string, facts ...fact) item {
+	return item{name: name, plan: plan, windows: wholeDay,
+		facts: func(_ int, to []fact) []fact { return append(to, facts...) }}
 }
 
 // pair is a window of an item in two policies; before is -1 where there was none.
@@ -111,9 +127,7 @@ func Difference(was, is *Policy, most int) (list []Change, count int) {
 		list = append(list, more[:min(len(more), most-len(list))]...)
 	}
 	if was == nil {
-		for _, now := range is.items(func(path string) string { return path }) {
-			tell(now.whole(Added)...)
-		}
+		is.items(same, func(now item) { tell(now.whole(Added)...) })
 		return list, count
 	}
 	if was.Digest == is.Digest {
@@ -126,53 +140,63 @@ func Difference(was, is *Policy, most int) (list []Change, count int) {
 			tell(Change{Kind: Renamed, Where: "consumer " + is.Path[n], Was: from, About: is.Path[n]})
 		}
 	}
-	before := was.items(func(path string) string {
+	var before []item
+	was.items(func(path string) string {
 		if to, ok := heirs[path]; ok {
 			return to
 		}
 		return path
-	})
-	old := make(map[string]*item, len(before))
+	}, func(then item) { before = append(before, then) })
+	old := make(map[[2]string]*item, len(before))
 	for i := range before {
-		old[before[i].where("")] = &before[i]
+		old[before[i].key()] = &before[i]
 	}
-	for _, now := range is.items(func(path string) string { return path }) {
-		where := now.where("")
-		then, ok := old[where]
-		if !ok {
-			tell(now.whole(Added)...)
-			continue
+	c := &comparer{}
+	is.items(same, func(now item) {
+		if then, ok := old[now.key()]; ok {
+			delete(old, now.key())
+			tell(c.since(&now, then)...)
+			return
 		}
-		delete(old, where)
-		tell(now.since(then)...)
-	}
+		tell(now.whole(Added)...)
+	})
 	for i := range before {
-		if it := &before[i]; old[it.where("")] != nil {
+		if it := &before[i]; old[it.key()] != nil {
 			tell(it.whole(Removed)...)
 		}
 	}
 	return list, count
 }
 
+// same names a consumer by its own path.
+func same(path string) string { return path }
+
+// key is what an item is known by in both policies.
+func (it *item) key() [2]string { return [2]string{it.name, it.about} }
+
 // whole tells that the item came or went.
 func (it *item) whole(kind string) (list []Change) {
 	for w, name := range it.windows {
-		c := Change{Kind: kind, Where: it.where(name), Is: unusual(it.facts[w]), Plan: it.plan, About: it.about}
+		c := Change{Kind: kind, Where: it.where(name), Is: unusual(it.facts(w, nil)), Plan: it.plan, About: it.about}
 		list = append(list, c)
 	}
 	return it.once(list, len(it.windows))
 }
 
-// since tells what changed of the item.
-func (it *item) since(then *item) (list []Change) {
+// comparer compares items, one after another: it keeps the memory of their facts.
+type comparer struct{ then, now [][]fact }
+
+// since tells what changed of an item.
+func (c *comparer) since(it, then *item) (list []Change) {
 	pairs := it.pairs(then)
-	for k := range it.facts[0] {
+	c.then, c.now = then.rows(c.then), it.rows(c.now)
+	for k := range c.now[0] {
 		var of []Change
 		for _, p := range pairs {
 			if p.before < 0 {
 				continue
 			}
-			if a, b := then.facts[p.before][k], it.facts[p.after][k]; a.value != b.value {
+			if a, b := c.then[p.before][k], c.now[p.after][k]; a.value != b.value {
 				of = append(of, Change{Changed, it.where(p.window), b.key, a.value, b.value, it.plan, it.about})
 			}
 		}
@@ -180,9 +204,8 @@ func (it *item) since(then *item) (list []Change) {
 	}
 	for _, p := range pairs {
 		if p.before < 0 {
-			c := Change{Kind: Added, Where: it.where(p.window), Is: unusual(it.facts[p.after]), Plan: it.plan,
-				About: it.about}
-			list = append(list, c)
+			is := unusual(c.now[p.after])
+			list = append(list, Change{Kind: Added, Where: it.where(p.window), Is: is, Plan: it.plan, About: it.about})
 		}
 	}
 	return list
@@ -213,37 +236,34 @@ func unusual(facts []fact) string {
 	return strings.Join(parts, ", ")
 }
 
-// items lists all that a policy has keys for; named gives the path by which a consumer is told.
-func (p *Policy) items(named func(path string) string) (list []item) {
-	list = append(list, simple("policy", "", "",
+// items adds all that a policy has keys for; named gives the path by which a consumer is told.
+func (p *Policy) items(named func(path string) string, add func(item)) {
+	add(simple("policy", "",
 		textFact("cluster", p.Cluster, ""), textFact("timezone", zoneName(p.Location), "UTC"),
 		durationFact("interval", p.IntervalUS, time.Minute.Microseconds()),
 		textFact("dimensions", strings.Join(p.Dimensions, ", "), "")))
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		list = append(list, simple("resource group "+g.Name, "", "",
+		add(simple("resource group "+g.Name, "",
 			textFact("hosts", strings.Join(g.Hosts, ", "), ""), textFact("select", g.Select.text(), ""),
 			textFact("slots", g.Slots.text(), "")))
 	}
 	for n := Root + 1; int(n) < p.Len(); n++ {
-		path := named(p.Path[n])
-		list = append(list, simple("consumer "+path, "", path,
-			numberFact("rank", int64(p.Rank[n]), 0), durationFact("reclaim_grace", p.ReclaimUS[n], 0),
-			durationFact("min_runtime", p.RuntimeUS[n], 0),
-			textFact("admins", strings.Join(p.Admins[n], ", "), ""),
-			textFact("users", strings.Join(p.Users[n], ", "), ""),
-			flagFact("system", p.System[n], false)))
+		add(item{name: "consumer ", about: named(p.Path[n]), windows: wholeDay, facts: func(_ int, to []fact) []fact {
+			return append(to, numberFact("rank", int64(p.Rank[n]), 0), durationFact("reclaim_grace", p.ReclaimUS[n], 0),
+				durationFact("min_runtime", p.RuntimeUS[n], 0), textFact("admins", strings.Join(p.Admins[n], ", "), ""),
+				textFact("users", strings.Join(p.Users[n], ", "), ""), flagFact("system", p.System[n], false))
+		}})
 	}
 	for _, d := range p.Divisions {
-		list = append(list, simple("division "+d.Name, "", "", textFact("plans", strings.Join(d.Plans, ", "), "")))
+		add(simple("division "+d.Name, "", textFact("plans", strings.Join(d.Plans, ", "), "")))
 	}
 	for i := range p.SlotPlans {
-		list = p.slotItems(list, &p.SlotPlans[i], named)
+		p.slotItems(&p.SlotPlans[i], named, add)
 	}
 	for i := range p.MDPlans {
-		list = p.mdItems(list, &p.MDPlans[i], named)
+		p.mdItems(&p.MDPlans[i], named, add)
 	}
-	return list
 }
 
 func zoneName(at *time.Location) string {
@@ -291,10 +311,10 @@ func Lasting(us int64) string {
 	return text
 }
 
-func (p *Policy) slotItems(list []item, s *SlotPlan, named func(string) string) []item {
+func (p *Policy) slotItems(s *SlotPlan, named func(string) string, add func(item)) {
 	name := p.Groups[s.Group].Name
 	where := "plan " + name
-	list = append(list, simple(where, name, "",
+	add(simple(where, name,
 		numberFact("configured_slots", s.ConfiguredSlots, Unlimited),
 		flagFact("allow_overcommit", s.AllowOvercommit, false),
 		textFact("placement", s.Placement.String(), "stacked"), textFact("exclusive", s.ExclusiveBy, "allocation"),
@@ -311,18 +331,17 @@ func (p *Policy) slotItems(list []item, s *SlotPlan, named func(string) string) 
 	for i := range s.Windows {
 		windows[i] = &s.Windows[i].Window
 	}
-	list = p.windowItems(list, where, name, windows)
+	names := p.windowItems(where, name, windows, add)
 	for n := Root + 1; int(n) < p.Len(); n++ {
 		if s.Member[n] {
-			list = append(list, cell(where, name, named(p.Path[n]), windows, func(w int) []fact {
-				return p.slotFacts(s, &s.Windows[w], n, named)
-			}))
+			add(item{name: where, plan: name, about: named(p.Path[n]), windows: names,
+				facts: func(w int, to []fact) []fact { return p.slotFacts(s, &s.Windows[w], n, named, to) }})
 		}
 	}
-	return list
 }
 
-func (p *Policy) slotFacts(s *SlotPlan, w *SlotWindow, n Node, named func(string) string) []fact {
+// slotFacts appends what a consumer has set in a window of a slot plan.
+func (p *Policy) slotFacts(s *SlotPlan, w *SlotWindow, n Node, named func(string) string, to []fact) []fact {
 	policy := ""
 	if p.Parent[n] == Root {
 		policy = w.Policy[n].String()
@@ -338,14 +357,13 @@ func (p *Policy) slotFacts(s *SlotPlan, w *SlotWindow, n Node, named func(string
 	default:
 		borrow = strconv.FormatInt(limit, 10) + " from " + p.peers(w.BorrowFrom[n], named)
 	}
-	return []fact{
+	return append(to,
 		numberFact("rank", int64(w.Rank[n]), int64(p.Rank[n])), textFact("policy", policy, ""),
 		numberFact("owns", w.Owns[n], 0),
 		numberFact("reserves", w.Reserves[n], 0), numberFact("limit", w.Limit[n], Unlimited),
 		textFact("lend", lend, ""), textFact("borrow", borrow, ""),
 		numberFact("share.ratio", w.Ratio[n], 1), numberFact("share.max", w.Max[n], Unlimited),
-		textFact("budget", budgetOf(s.Budget, n).String(), ""),
-	}
+		textFact("budget", budgetOf(s.Budget, n).String(), ""))
 }
 
 // peers names whom a consumer lends to or borrows from.
@@ -367,7 +385,7 @@ func (p *Policy) peers(list []Peer, named func(string) string) string {
 	return strings.Join(names, ", ")
 }
 
-func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []item {
+func (p *Policy) mdItems(m *MDPlan, named func(string) string, add func(item)) {
 	where := "plan " + m.Name
 	var groups, over []string
 	for _, g := range m.Groups {
@@ -386,7 +404,7 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 	if m.HasDevices() {
 		devices = fmt.Sprintf("%s %d each", p.Dimensions[m.Device], m.DevicePer)
 	}
-	list = append(list, simple(where, m.Name, "",
+	add(simple(where, m.Name,
 		textFact("resource_groups", strings.Join(groups, ", "), ""),
 		textFact("overcommit", strings.Join(over, ", "), ""),
 		textFact("devices", devices, ""),
@@ -405,18 +423,17 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 	for i := range m.Windows {
 		windows[i] = &m.Windows[i].Window
 	}
-	list = p.windowItems(list, where, m.Name, windows)
+	names := p.windowItems(where, m.Name, windows, add)
 	for n := Root + 1; int(n) < p.Len(); n++ {
 		if m.Member[n] {
-			list = append(list, cell(where, m.Name, named(p.Path[n]), windows, func(w int) []fact {
-				return p.mdFacts(m, &m.Windows[w], n)
-			}))
+			add(item{name: where, plan: m.Name, about: named(p.Path[n]), windows: names,
+				facts: func(w int, to []fact) []fact { return p.mdFacts(m, &m.Windows[w], n, to) }})
 		}
 	}
-	return list
 }
 
-func (p *Policy) mdFacts(m *MDPlan, w *MDWindow, n Node) []fact {
+// mdFacts appends what a consumer has set in a window of an MD plan.
+func (p *Policy) mdFacts(m *MDPlan, w *MDWindow, n Node, to []fact) []fact {
 	var own, limits, prefers []string
 	for i := range w.Own[n] {
 		own = append(own, p.ruleText(m, &w.Own[n][i]))
@@ -431,15 +448,14 @@ func (p *Policy) mdFacts(m *MDPlan, w *MDWindow, n Node) []fact {
 			prefers = append(prefers, fmt.Sprintf("%s %d", p.Groups[m.Groups[g].Group].Name, at))
 		}
 	}
-	return []fact{
+	return append(to,
 		numberFact("rank", int64(w.Rank[n]), int64(p.Rank[n])), textFact("own", strings.Join(own, "; "), ""),
 		textFact("reserve", p.reserveText(w.Reserve[n]), ""), textFact("preference", strings.Join(prefers, ", "), ""),
 		durationFact("lend_grace", w.LendGraceUS[n], Unlimited),
 		durationFact("private_pool_grace", w.PrivateUS[n], Unlimited),
 		flagFact("share_reclaim", w.ShareReclaim[n], w.ShareReclaim[p.Parent[n]]),
 		numberFact("share.priority", int64(w.Priority[n]), 0), numberFact("share.ratio", w.Ratio[n], 1),
-		textFact("share.limit", strings.Join(limits, ", "), ""), textFact("budget", budgetOf(m.Budget, n).String(), ""),
-	}
+		textFact("share.limit", strings.Join(limits, ", "), ""), textFact("budget", budgetOf(m.Budget, n).String(), ""))
 }
 
 // ruleText is a rule of ownership in words such as "20 hosts of Compute".
@@ -497,14 +513,15 @@ func (p *Policy) amountText(amount []int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// windowItems lists the windows of a plan.
-func (p *Policy) windowItems(list []item, where, name string, windows []*Window) []item {
+// windowItems adds the windows of a plan and returns their names.
+func (p *Policy) windowItems(where, name string, windows []*Window, add func(item)) (names []string) {
 	for _, w := range windows {
+		names = append(names, w.Name)
 		if w.Name == "" {
 			continue
 		}
 		if w.Dated() {
-			list = append(list, simple(where+", window "+w.Name, name, "", textFact("hours", "", ""),
+			add(simple(where+", window "+w.Name, name, textFact("hours", "", ""),
 				textFact("days", "", ""),
 				textFact("from", w.Opens(p.Location), ""), textFact("until", w.Closes(p.Location), "")))
 			continue
@@ -519,20 +536,11 @@ func (p *Policy) windowItems(list []item, where, name string, windows []*Window)
 				days = append(days, day)
 			}
 		}
-		list = append(list, simple(where+", window "+w.Name, name, "",
+		add(simple(where+", window "+w.Name, name,
 			textFact("hours", clock(w.From)+"-"+clock(to), ""), textFact("days", strings.Join(days, ", "), ""),
 			textFact("from", "", ""), textFact("until", "", "")))
 	}
-	return list
-}
-
-// cell is a consumer's settings in a plan, by window.
-func cell(where, name, path string, windows []*Window, of func(w int) []fact) item {
-	it := item{before: where, after: ", " + path, plan: name, about: path}
-	for w := range windows {
-		it.windows, it.facts = append(it.windows, windows[w].Name), append(it.facts, of(w))
-	}
-	return it
+	return names
 }
 
 func pick(yes bool, a, b string) string {

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -200,22 +202,22 @@ func TestDifferenceOfKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, it := range p.items(func(path string) string { return path }) {
-			for _, f := range it.facts[0] {
+		p.items(same, func(it item) {
+			for _, f := range it.facts(0, nil) {
 				key, _, _ := strings.Cut(f.key, ".")
 				known[key] = true
 			}
-		}
+		})
 	}
 	p, err := Parse("divided", []byte(divided))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, it := range p.items(func(path string) string { return path }) {
-		for _, f := range it.facts[0] {
+	p.items(same, func(it item) {
+		for _, f := range it.facts(0, nil) {
 			known[f.key] = true
 		}
-	}
+	})
 	other := map[string]bool{ // told as the name of an item, or not part of a policy
 		"stint": true, "resource_groups": true, "consumers": true, "slot_plans": true, "md_plans": true, "name": true,
 		"path": true, "renamed_from": true, "resource_group": true, "windows": true, "divisions": true,
@@ -228,5 +230,40 @@ func TestDifferenceOfKeys(t *testing.T) {
 				t.Errorf("no difference tells %s", name)
 			}
 		}
+	}
+}
+
+// TestDifferenceMemory holds that two large policies are compared in a small part of the memory that reading one takes:
+// POST /v1/plan/check does both.
+func TestDifferenceMemory(t *testing.T) {
+	var consumers, plan strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&consumers, "  - {path: /n%d}\n", i)
+		fmt.Fprintf(&plan, "      - {path: /n%d, share: {ratio: 3}}\n", i)
+	}
+	text := "stint: 1\ndimensions: [n]\nresource_groups: [{name: All, select: \"select(n > 0)\"}]\nconsumers:\n" +
+		consumers.String() + "md_plans:\n  - name: G\n    resource_groups: [{name: All}]\n    consumers:\n" +
+		plan.String()
+	var is *Policy
+	allocated := func(of func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		of()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	read := func(text string) (p *Policy) {
+		p, err := Parse("p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	was := read(text)
+	reading := allocated(func() { is = read(strings.Replace(text, "ratio: 3", "ratio: 4", 1)) })
+	count := 0
+	comparing := allocated(func() { _, count = Difference(was, is, 1_000) })
+	if count != 1 || comparing > reading/8 {
+		t.Errorf("%d changes; comparing allocates %d bytes, reading %d", count, comparing, reading)
 	}
 }

@@ -27,7 +27,6 @@ type SettingsRow struct {
 // Settings lists what is set in each plan, slot plans first. Time: consumers × plans × windows × keys.
 func (p *Policy) Settings() []Settings {
 	all := []Settings{}
-	same := func(path string) string { return path }
 	for i := range p.SlotPlans {
 		s := &p.SlotPlans[i]
 		windows := make([]*Window, len(s.Windows))
@@ -35,7 +34,7 @@ func (p *Policy) Settings() []Settings {
 			windows[w] = &s.Windows[w].Window
 		}
 		all = append(all, p.settings(p.Groups[s.Group].Name, "slots", windows, s.Member, func(w int, n Node) []fact {
-			return p.slotFacts(s, &s.Windows[w], n, same)
+			return p.slotFacts(s, &s.Windows[w], n, same, nil)
 		}))
 	}
 	for i := range p.MDPlans {
@@ -45,7 +44,7 @@ func (p *Policy) Settings() []Settings {
 			windows[w] = &m.Windows[w].Window
 		}
 		all = append(all, p.settings(m.Name, "md", windows, m.Member, func(w int, n Node) []fact {
-			return p.mdFacts(m, &m.Windows[w], n)
+			return p.mdFacts(m, &m.Windows[w], n, nil)
 		}))
 	}
 	return all
@@ -56,13 +55,13 @@ func (p *Policy) settings(name, kind string, windows []*Window, member []bool, o
 	s := Settings{Plan: name, Kind: kind, Windows: []WindowText{}, Keys: []string{}, Consumers: []SettingsRow{}}
 	for _, w := range windows {
 		var when []string
-		for _, it := range p.windowItems(nil, "", "", []*Window{w}) {
-			for _, f := range it.facts[0] {
+		p.windowItems("", "", []*Window{w}, func(it item) {
+			for _, f := range it.facts(0, nil) {
 				if f.value != "" {
 					when = append(when, f.value)
 				}
 			}
-		}
+		})
 		s.Windows = append(s.Windows, WindowText{w.Name, strings.Join(when, " ")})
 	}
 	var used []bool // by key: somebody has set it
