@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"ingest/server": {
 		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "core/simulation",
 		"ingest/table", "ingest/console", "export", "github.com/valyala/fasthttp",
-		"github.com/prometheus/client_golang", "github.com/klauspost/compress",
+		"github.com/prometheus/client_golang", "github.com/klauspost/compress", "golang.org/x/sys/unix",
 	},
 	"bench/service": {"*"},
 	"bench/hour":    {"bench/measure", "ingest/client"},

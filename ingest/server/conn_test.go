@@ -1,8 +1,11 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"testing"
+	"time"
 )
 
 // from is a connection from an address.
@@ -46,5 +49,56 @@ func TestConnectionsShared(t *testing.T) {
 	}
 	if got := take("10.0.0.3"); got != 250 || l.perIP["10.0.0.1"] != 0 || len(l.perIP) != 3 {
 		t.Error(got, l.perIP)
+	}
+}
+
+// TestGone has clients close their connections, or the half that sends, with bytes that nobody has read before.
+func TestGone(t *testing.T) {
+	ca := newIssuer(t, "Authority")
+	pair, pool := ca.issue("server", nil).pair, x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	for _, how := range []string{"plain", "half", "tls"} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := &conn{Conn: server}
+		if how == "tls" {
+			own.tls = tls.Server(server, &tls.Config{Certificates: []tls.Certificate{pair}})
+			own.Conn = own.tls
+			client = tls.Client(client, &tls.Config{RootCAs: pool, ServerName: "localhost"})
+			go func() { _, _ = client.Write([]byte("x")) }()
+			if err := own.tls.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := client.Write([]byte("unread")); err != nil {
+			t.Fatal(err)
+		}
+		if gone(own) {
+			t.Errorf("%s: an open connection is gone", how)
+		}
+		if how == "half" {
+			err = client.(*net.TCPConn).CloseWrite()
+		} else {
+			err = client.Close()
+		}
+		for end := time.Now().Add(10 * time.Second); !gone(own) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if err != nil || !gone(own) {
+			t.Errorf("%s: a closed connection is not gone: %v", how, err)
+		}
+		_, _ = server.Close(), ln.Close()
+		if !gone(own) {
+			t.Errorf("%s: a connection that was closed here is not gone", how)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -64,7 +65,7 @@ func (s *Server) getEvents(q *request) error {
 		return busy("this caller has too many calls that wait for something")
 	}
 	e := &eventStream{
-		s: s, q: q, since: since, caller: q.caller, who: credentialsOf(q.RequestCtx),
+		s: s, q: q, since: since, caller: q.caller, who: credentialsOf(q.RequestCtx), conn: q.Conn(),
 		until: time.Now().Add(eventsTimeMax),
 	}
 	q.Response.Header.Set("Cache-Control", "no-store")
@@ -82,6 +83,7 @@ type eventStream struct {
 	since  int64
 	caller string
 	who    credentials
+	conn   net.Conn
 	until  time.Time
 }
 
@@ -124,6 +126,9 @@ func (e *eventStream) write(w *bufio.Writer) {
 				return
 			}
 		case <-look.C: // also notices a token that was taken away
+			if gone(e.conn) {
+				return
+			}
 		case <-e.s.closing:
 			look.Stop()
 			return

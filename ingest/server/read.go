@@ -133,6 +133,10 @@ func (q *request) tellTime() {
 	q.Response.Header.Set("Stint-Now", q.engine.Now().UTC().Format(time.RFC3339Nano))
 }
 
+// goneLook is how often a call that waits looks whether its client has closed the connection: its share of the calls
+// that may wait is free again by then.
+const goneLook = time.Second
+
 // await waits until there are changes of a source after a cycle, or the time is up. Only a cycle that has some wakes
 // it.
 func (s *Server) await(q *request, source string, since int64, until time.Time) (*engine.Pages, error) {
@@ -140,22 +144,29 @@ func (s *Server) await(q *request, source string, since int64, until time.Time) 
 		return nil, busy("this caller has too many calls that wait for changes")
 	}
 	defer s.waiters.give(q.caller, 1)
-	timer := time.NewTimer(time.Until(until))
+	timer, look := time.NewTimer(time.Until(until)), time.NewTicker(goneLook)
 	defer timer.Stop()
+	defer look.Stop()
 	w := q.engine.Wait(source)
 	p, err := q.engine.View().Pages(source, since, s.o.Limits.ResponseRowsMax) // what came before it waited
 	if err != nil || p.Rows() > 0 {
 		w.Stop()
 		return p, err
 	}
-	select {
-	case <-w.Woken():
-	case <-timer.C:
-	case <-s.closing:
-	case <-s.replaced(q.engine):
-		w.Stop()
-		return nil, problem{Type: "not-ready", Status: 503, RetryAfter: 1,
-			Detail: "this process begins anew, as a follower; ask again"}
+	for waits := true; waits; {
+		select {
+		case <-look.C:
+			waits = !gone(q.Conn())
+			continue
+		case <-w.Woken():
+		case <-timer.C:
+		case <-s.closing:
+		case <-s.replaced(q.engine):
+			w.Stop()
+			return nil, problem{Type: "not-ready", Status: 503, RetryAfter: 1,
+				Detail: "this process begins anew, as a follower; ask again"}
+		}
+		waits = false
 	}
 	// Of what is known to have nothing, nothing is looked at again; it may be forgotten by now.
 	return q.engine.View().Pages(source, max(p.UpTo, w.Stop()), s.o.Limits.ResponseRowsMax)

@@ -300,7 +300,10 @@ func TestLongPollsOfOthers(t *testing.T) {
 	if status, body := short.answer(); status != 200 || body != "[]\n" {
 		t.Error(status, body)
 	}
+	none = append(none, s.send("other", "GET /v1/events", "\r\n"))
+	s.eventually("eleven wait", func() bool { return s.gauge("stint_queue_waiters") == 11 })
 	for _, c := range none {
 		_ = c.Close()
 	}
+	s.eventually("none waits", func() bool { return s.gauge("stint_queue_waiters") == 0 })
 }
