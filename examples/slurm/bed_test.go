@@ -30,6 +30,8 @@ type bed struct {
 	c         *client.Client
 	processes map[string]*exec.Cmd
 
+	killedSlurm []time.Time // when slurmctld was killed
+
 	mu       sync.Mutex
 	grants   map[string][]string // of an allocation: hosts granted in a cycle, sorted
 	reclaims map[string]int      // of an allocation: cycles in which units were taken from it
@@ -158,6 +160,9 @@ func (b *bed) start(name string) {
 
 // kill is kill -9.
 func (b *bed) kill(name string) {
+	if name == "slurmctld" {
+		b.killedSlurm = append(b.killedSlurm, time.Now())
+	}
 	cmd := b.processes[name]
 	if cmd == nil { // the slurmctld that bed.sh began
 		text, err := os.ReadFile(filepath.Join(b.dir, "slurmctld.id"))

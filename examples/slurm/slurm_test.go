@@ -26,14 +26,32 @@ func minutes(t *testing.T) time.Duration {
 	return time.Duration(n * float64(time.Minute))
 }
 
+// submission is one call of sbatch. Its name is its own: slurmctld gives a number again that it has forgotten, and may
+// have taken a job of which sbatch heard no answer.
+type submission struct {
+	name, id string // id is "" where there was no answer
+	at       time.Time
+}
+
 // run is one run of a job, as the job itself wrote it down.
 type run struct {
-	name, id string
-	nodes    string // sorted
-	ended    bool
+	name, id     string
+	nodes        string // sorted
+	began, ended time.Time
 }
 
 const jobsPerMinute = 20
+
+// stateLag is how long slurmctld may take to save what it did: it saves its state every five seconds at most, and
+// takes some time to write it.
+const stateLag = 10 * time.Second
+
+// forgot tells whether slurmctld was killed so soon after something that it may know nothing of it.
+func (b *bed) forgot(at time.Time) bool {
+	return slices.ContainsFunc(b.killedSlurm, func(killed time.Time) bool {
+		return at.Before(killed.Add(time.Second)) && killed.Sub(at) < stateLag
+	})
+}
 
 // TestConformance has the hooks pass the suite of faults in a Slurm.
 func TestConformance(t *testing.T) {
@@ -60,18 +78,17 @@ func play(t *testing.T, killed []string) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	stopKills := b.kills(ctx, killed)
 	log := filepath.Join(b.dir, "runs.log")
-	submitted, lost := b.submit(random, lasts, log)
-	most := b.finish(ctx, lasts, submitted)
+	submitted := b.submit(random, lasts, log)
+	most := b.finish(ctx, lasts, len(submitted))
 	stopKills()
 	b.actors(ctx)
 	cancel()
-	b.judge(log, submitted, lost, most, killed != nil)
+	b.judge(log, submitted, most, killed != nil)
 }
 
 // submit submits jobs over most of a time: the borrower's come early in each quarter, the owners' in bursts behind
 // them.
-func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submitted map[string]string, lost int) {
-	submitted = map[string]string{}
+func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submitted []submission) {
 	began, n := time.Now(), int(lasts.Minutes()*jobsPerMinute)
 	lasts = lasts * 7 / 8
 	var at []time.Duration
@@ -86,25 +103,27 @@ func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submit
 			account = []string{"risk", "research"}[random.IntN(2)]
 		}
 		nodes, cpus := 1+random.IntN(4), []int{4, 8, 16}[random.IntN(3)]
-		name := fmt.Sprintf("job-%d", i)
-		script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\n"+
-			"sleep %[3]d || exit\necho end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\n", name, log,
-			30+random.IntN(120))
-		args := []string{"--parsable", "--hold", "--requeue", "-J", name, "-A", account, "-N", strconv.Itoa(nodes),
-			"--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5", "-o", "/dev/null", "-D", b.dir}
-		for {
-			cmd := exec.Command("sbatch", args...)
+		seconds := 30 + random.IntN(120)
+		for try := 0; ; try++ {
+			name := fmt.Sprintf("job-%d.%d", i, try)
+			script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n"+
+				"sleep %[3]d || exit\necho end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n",
+				name, log, seconds)
+			cmd := exec.Command("sbatch", "--parsable", "--hold", "--requeue", "-J", name, "-A", account,
+				"-N", strconv.Itoa(nodes), "--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5", "-o", "/dev/null",
+				"-D", b.dir)
 			cmd.Stdin = strings.NewReader(script)
 			out, err := cmd.Output()
 			if err == nil {
-				submitted[name] = strings.TrimSpace(string(out))
+				id := strings.TrimSpace(string(out))
+				submitted = append(submitted, submission{name: name, id: id, at: time.Now()})
 				break
 			}
+			submitted = append(submitted, submission{name: name, at: time.Now()})
 			time.Sleep(time.Second) // slurmctld is down
-			lost++
 		}
 	}
-	return submitted, lost
+	return submitted
 }
 
 // kills kills one process after the other, every ten seconds, until it is told to stop.
@@ -130,7 +149,7 @@ func (b *bed) kills(ctx context.Context, names []string) (stop func()) {
 }
 
 // finish waits until Slurm has no job and the actor no drift. most is the most cpus that the service held on a host.
-func (b *bed) finish(ctx context.Context, lasts time.Duration, submitted map[string]string) (most int64) {
+func (b *bed) finish(ctx context.Context, lasts time.Duration, submitted int) (most int64) {
 	var names []string
 	var err error
 	for end := time.Now().Add(lasts/2 + 10*time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
@@ -144,11 +163,11 @@ func (b *bed) finish(ctx context.Context, lasts time.Duration, submitted map[str
 			return most
 		}
 	}
-	b.t.Errorf("%d of %d jobs are left: %v %v", len(names), len(submitted), names[:min(5, len(names))], err)
+	b.t.Errorf("%d of %d jobs are left: %v %v", len(names), submitted, names[:min(5, len(names))], err)
 	return most
 }
 
-var begun = regexp.MustCompile(`(begin|end) (\S+) (\d+) (\S+)`)
+var begun = regexp.MustCompile(`(begin|end) (\S+) (\d+) (\S+)(?: (\d+)\.(\d+))?`)
 
 // runs reads what the jobs wrote down.
 func (b *bed) runs(log string) (list []*run) {
@@ -158,12 +177,14 @@ func (b *bed) runs(log string) (list []*run) {
 	}
 	open := map[string]*run{}
 	for _, m := range begun.FindAllStringSubmatch(string(text), -1) {
-		nodes := expand(m[4])
+		seconds, _ := strconv.ParseInt(m[5], 10, 64) // the pattern has digits only
+		micros, _ := strconv.ParseInt(m[6], 10, 64)
+		at := time.Unix(seconds, micros*1000)
 		if m[1] == "begin" {
-			open[m[2]] = &run{name: m[2], id: m[3], nodes: nodes}
+			open[m[2]] = &run{name: m[2], id: m[3], nodes: expand(m[4]), began: at}
 			list = append(list, open[m[2]])
 		} else if r := open[m[2]]; r != nil {
-			r.ended = true
+			r.ended = at
 		}
 	}
 	return list
@@ -189,39 +210,73 @@ func expand(list string) string {
 	return strings.Join(hosts, ",")
 }
 
-// judge compares what ran with what stint decided.
-func (b *bed) judge(log string, submitted map[string]string, lost int, most int64, killed bool) {
+// verdict counts what befell the jobs.
+type verdict struct {
+	ended, requeued                  int
+	elsewhere, unasked, twice, never int // each is a fault
+	unanswered, forgotten            int // by slurmctld: submissions without an answer, and jobs that it lost
+	undone                           int // by slurmctld: starts and ends that it lost
+}
+
+// compare compares what ran with what stint decided. A job that slurmctld forgot when it was killed never ends; one
+// whose start it forgot is killed, and one whose end it forgot runs again: neither is a fault of the hooks.
+func (b *bed) compare(runs []*run, submitted []submission) (v verdict) {
 	b.mu.Lock()
 	grants, reclaims := maps.Clone(b.grants), maps.Clone(b.reclaims)
 	b.mu.Unlock()
-	runs := b.runs(log)
-	count, done, elsewhere := map[string]int{}, map[string]int{}, 0
+	byName := map[string][]*run{}
 	for _, r := range runs {
-		count[r.name]++
-		if r.ended {
-			done[r.name]++
-		}
+		byName[r.name] = append(byName[r.name], r)
 		if !slices.Contains(grants[r.id], r.nodes) {
-			elsewhere++
-			b.t.Errorf("%s ran on %s; stint chose %v", r.name, r.nodes, grants[r.id])
+			v.elsewhere++
+			b.t.Errorf("%s (%s) ran on %s; stint chose %v", r.name, r.id, r.nodes, grants[r.id])
 		}
 	}
-	never, twice, requeued, unasked := 0, 0, 0, 0
-	for name, id := range submitted {
-		switch {
-		case done[name] == 0:
-			never++
-			b.t.Logf("%s (%s) never ended: %d runs", name, id, count[name])
-		case done[name] > 1:
-			twice++
-		}
-		if again := count[name] - 1; again > 0 {
-			requeued++
-			if again > reclaims[id] {
-				unasked++
+	for _, s := range submitted {
+		ends, cut, undone, id := 0, 0, 0, s.id
+		for i, r := range byName[s.name] {
+			id = r.id
+			switch {
+			case r.ended.IsZero() && b.forgot(r.began):
+				undone++
+			case r.ended.IsZero():
+				cut++
+			case i < len(byName[s.name])-1 && b.forgot(r.ended):
+				undone++
+			default:
+				ends++
 			}
 		}
+		v.undone += undone
+		if len(byName[s.name]) > 1 {
+			v.requeued++
+		}
+		if cut > reclaims[id] {
+			v.unasked++
+			b.t.Logf("%s (%s) was cut off %d times and reclaimed %d times", s.name, id, cut, reclaims[id])
+		}
+		switch {
+		case ends > 1:
+			v.twice++
+			b.t.Logf("%s (%s) ended %d times", s.name, id, ends)
+		case ends == 1:
+			v.ended++
+		case s.id == "":
+			v.unanswered++
+		case len(byName[s.name]) == 0 && b.forgot(s.at):
+			v.forgotten++
+		default:
+			v.never++
+			b.t.Logf("%s (%s) never ended: %d runs", s.name, id, len(byName[s.name]))
+		}
 	}
+	return v
+}
+
+// judge fails the test where what ran is not what stint decided.
+func (b *bed) judge(log string, submitted []submission, most int64, killed bool) {
+	runs := b.runs(log)
+	v := b.compare(runs, submitted)
 	f := b.all()
 	for _, effect := range []string{"start", "stop"} {
 		p50, _ := f.lag(effect, .5)
@@ -242,14 +297,13 @@ func (b *bed) judge(log string, submitted map[string]string, lost int, most int6
 	b.t.Logf("load of the machine: mean %.1f, most %.1f", b.load.mean(), b.load.most)
 	drift := b.current[`stint_act_drift_units{kind="held_not_running"}`] +
 		b.current[`stint_act_drift_units{kind="running_not_held"}`]
-	b.t.Logf("%d jobs, %d runs, %d requeued (reclaims of %d jobs), %d unasked, %d elsewhere, %d never ended, %d ended "+
-		"twice, at most %d cpus on a host, drift %.0f, %.0f late stops, %.0f faulty units, %d submissions tried again",
-		len(submitted), len(runs), requeued, len(reclaims), unasked, elsewhere, never, twice, most, drift,
-		f["stint_act_late_stops_total"], f["stint_act_faulty_units_total"], lost)
-	if never > 0 || !killed && (twice > 0 || unasked > 0) || most > 16 || most == 0 || drift != 0 {
+	b.t.Logf("%d submissions, %d runs, %d jobs reclaimed, at most %d cpus on a host, drift %.0f, %.0f late stops, "+
+		"%.0f faulty units: %+v", len(submitted), len(runs), len(b.reclaims), most, drift,
+		f["stint_act_late_stops_total"], f["stint_act_faulty_units_total"], v)
+	if v.never+v.twice+v.unasked+v.elsewhere > 0 || most > 16 || most == 0 || drift != 0 {
 		b.t.Error("not as it should be")
 	}
-	if len(submitted) >= 100 && len(reclaims) == 0 {
+	if len(submitted) >= 100 && len(b.reclaims) == 0 {
 		b.t.Error("nothing was reclaimed: the run shows too little")
 	}
 }
