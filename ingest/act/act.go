@@ -240,7 +240,7 @@ func (a *actor) step() {
 		return // nothing is done before the cluster was seen
 	}
 	if a.begun && a.dirty {
-		a.dirty = false
+		a.dirty, a.demand.changed = false, true
 		a.match()
 	}
 	a.stops()

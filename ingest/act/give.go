@@ -139,6 +139,7 @@ type demandState struct {
 	refused  map[string]string         // rows that it refuses, as JSON, with the reason
 	asked    time.Time                 // when refused was emptied last
 	hosts    []byte                    // the table of hosts that it accepted last
+	changed  bool                      // a list or the ledger is another since the last look
 	busy     bool
 	at       time.Time // not before
 	by       *backoff.ExponentialBackOff
@@ -180,6 +181,9 @@ func (a *actor) wants() (rows []map[string]any, whole bool) {
 // good is the first of some rows of demand that the service does not refuse; nil: there is none.
 func (d *demandState) good(rows ...map[string]any) map[string]any {
 	for _, row := range rows {
+		if row != nil && len(d.refused) == 0 {
+			return row
+		}
 		text, _ := json.Marshal(row) // it was decoded
 		if _, bad := d.refused[string(text)]; row != nil && !bad {
 			return row
@@ -237,7 +241,7 @@ func (a *actor) pushes() {
 			return
 		}
 	}
-	if a.o.Hosts && a.list.Hosts != nil {
+	if a.demand.changed && a.o.Hosts && a.list.Hosts != nil {
 		text, err := json.Marshal(a.list.Hosts)
 		if err == nil && string(text) != string(a.demand.hosts) {
 			a.push("hosts", func(ctx context.Context) error {
@@ -250,11 +254,15 @@ func (a *actor) pushes() {
 	}
 	if len(a.demand.refused) > 0 && time.Since(a.demand.asked) > refusedAgain {
 		clear(a.demand.refused) // another policy may take them
-		a.demand.asked = time.Now()
+		a.demand.asked, a.demand.changed = time.Now(), true
+	}
+	if !a.demand.changed {
+		return
 	}
 	rows, whole := a.wants()
 	body, err := json.Marshal(rows)
 	if err != nil || whole == a.demand.whole && string(body) == string(a.demand.pushed) {
+		a.demand.changed = false
 		return
 	}
 	tell := a.c.PutDemand
