@@ -43,7 +43,7 @@ var budgets = map[string]int{
 	"core/standing":          950,
 	"core/view":              1300,
 	"datasets":               2100,
-	"examples/kueue":         2150, // hands: KEP-12382, nodes as hosts, hooks of the actor
+	"examples/kueue":         2200, // hands: KEP-12382, nodes as hosts, hooks of the actor, quotas first
 	"export":                 5650,
 	"export/verify":          13200, // INV-12: order of parcels, needless recalls, min_runtime; chapter 8: units of reasons
 	"ingest/act":             2450,  // what an actor reports; programs that are kept

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -144,4 +146,39 @@ func TestGroups(t *testing.T) {
 		groups[0].Flavors[0].Resources[0].NominalQuota.IsZero() {
 		t.Error("groups are compared wrongly, or the specification was changed")
 	}
+}
+
+// TestQuotasFirst holds that workloads wait until the quotas of a cycle were written, or could not be, and that nothing
+// waits where no quotas are written.
+func TestQuotasFirst(t *testing.T) {
+	q := &queues{managed: map[string]bool{"a": true, "b": true, "other": false}}
+	d := &decisions{news: make(chan event.TypedGenericEvent[*ClusterQueue], 2)}
+	due := d.put(q, map[string]*total{}, nil)
+	slices.Sort(due)
+	if !slices.Equal(due, []string{"a", "b"}) {
+		t.Fatal(due)
+	}
+	done := make(chan struct{})
+	go func() {
+		d.afterQuotas(t.Context())
+		close(done)
+	}()
+	d.tried("a")
+	d.tried("a")
+	select {
+	case <-done:
+		t.Fatal("a workload starts before the quota of b is written")
+	case <-time.After(50 * time.Millisecond):
+	}
+	d.tried("b")
+	<-done
+	d.afterQuotas(t.Context())
+	if due := d.put(q, map[string]*total{"b": {units: 1}}, nil); !slices.Equal(due, []string{"b"}) {
+		t.Error(due)
+	}
+	none := &decisions{}
+	if due := none.put(q, map[string]*total{"a": {units: 1}}, nil); due != nil {
+		t.Error(due)
+	}
+	none.afterQuotas(t.Context())
 }

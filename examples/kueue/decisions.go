@@ -27,7 +27,7 @@ type decisions struct {
 	controller string
 	resources  []divided
 	cache      kubernetes.Reader
-	news       chan event.TypedGenericEvent[*ClusterQueue] // queues whose quota may be another
+	news       chan event.TypedGenericEvent[*ClusterQueue] // queues whose quota may be another; nil: none is written
 	look       time.Duration                               // how long a call waits for changes
 
 	mu      sync.Mutex
@@ -36,6 +36,9 @@ type decisions struct {
 	granted map[string]*total // by ClusterQueue
 	short   map[string]string // rows of shortfalls by consumer and allocation, as text
 	answers map[types.NamespacedName]answer
+	due     map[string]bool // ClusterQueues whose quota is still to be written
+	written chan struct{}   // closed once none is due
+	dueTill time.Time       // how long others wait for that
 }
 
 // total is what stint granted to the workloads of a ClusterQueue.
@@ -137,14 +140,7 @@ func (d *decisions) take(ctx context.Context, held []client.Holding) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	before := d.granted
-	d.granted, d.short = granted, short
-	d.mu.Unlock()
-	for name, managed := range q.managed {
-		if !managed || before != nil && granted[name].equal(before[name]) {
-			continue
-		}
+	for _, name := range d.put(q, granted, short) {
 		select {
 		case d.news <- event.TypedGenericEvent[*ClusterQueue]{Object: q.cluster[name]}:
 		case <-ctx.Done():
@@ -152,6 +148,63 @@ func (d *decisions) take(ctx context.Context, held []client.Holding) error {
 		}
 	}
 	return nil
+}
+
+// put keeps what is granted, and names the queues whose quota is due.
+func (d *decisions) put(q *queues, granted map[string]*total, short map[string]string) (due []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.granted
+	d.granted, d.short = granted, short
+	if d.news == nil {
+		return nil
+	}
+	for name, managed := range q.managed {
+		if managed && (before == nil || !granted[name].equal(before[name])) {
+			due = append(due, name)
+		}
+	}
+	if len(due) > 0 && len(d.due) == 0 {
+		d.due, d.written = map[string]bool{}, make(chan struct{})
+	}
+	for _, name := range due {
+		d.due[name] = true
+	}
+	d.dueTill = time.Now().Add(quotasFirst)
+	return due
+}
+
+// tried notes that a quota was written, or could not be.
+func (d *decisions) tried(queue string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.due[queue] {
+		return
+	}
+	if delete(d.due, queue); len(d.due) == 0 {
+		close(d.written)
+	}
+}
+
+// quotasFirst is how long workloads wait for the quotas of a cycle: Kueue admits none without its quota, and both write
+// to the same API server.
+const quotasFirst = 30 * time.Second
+
+// afterQuotas waits until the quotas of the last cycle are written.
+func (d *decisions) afterQuotas(ctx context.Context) {
+	d.mu.Lock()
+	n, written, most := len(d.due), d.written, time.Until(d.dueTill)
+	d.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-written:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 func (t *total) equal(u *total) bool {

@@ -25,6 +25,7 @@ type hands struct {
 	resources   []divided
 	early       bool // workloads without reserved quota want units, too
 	hosts       bool // nodes are reported
+	decisions   *decisions
 	log         *slog.Logger
 
 	mu     sync.Mutex
@@ -132,8 +133,9 @@ func (h *hands) running(q *queues, queue *ClusterQueue, wl *kueue.Workload, g *g
 
 var errEvicting = errors.New("the workload is being evicted; it starts again when Kueue has freed its quota")
 
-// Start writes units into the annotation of their workload.
+// Start writes units into the annotation of their workload, once the quotas of the cycle are written.
 func (h *hands) Start(ctx context.Context, units []act.Unit) (act.Failed, error) {
+	h.decisions.afterQuotas(ctx)
 	return nil, h.change(ctx, units[0].Allocation, func(c checkNames, wl *kueue.Workload) error {
 		if wl == nil || isTrue(wl, kueue.WorkloadFinished) {
 			return errors.New("the workload is gone or finished; stint takes its units back with the next list")

@@ -150,7 +150,10 @@ func newWiring(mgr manager.Manager, service *client.Client, s *settings) (*wirin
 	}
 	s.check.early = mode != quotaNone
 	d := &decisions{source: s.act.Source, controller: s.check.controller, resources: resources, cache: mgr.GetClient(),
-		news: make(chan event.TypedGenericEvent[*ClusterQueue], newsMax), look: 10 * time.Second}
+		look: 10 * time.Second}
+	if mode != quotaNone {
+		d.news = make(chan event.TypedGenericEvent[*ClusterQueue], newsMax)
+	}
 	own := *service // with its own clock; it is tried again from the start
 	own.Clock, own.TriesMax = d.hear, 1
 	d.stint = &own
@@ -158,7 +161,7 @@ func newWiring(mgr manager.Manager, service *client.Client, s *settings) (*wirin
 		decisions: d,
 		hands: &hands{live: mgr.GetAPIReader(), cache: mgr.GetClient(), write: mgr.GetClient(),
 			controller: s.check.controller, resources: resources, early: s.check.early, hosts: s.act.Hosts,
-			log: slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("hands")))},
+			decisions: d, log: slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("hands")))},
 		workloads: &workloads{Client: mgr.GetClient(), checkSettings: s.check, resources: resources, decisions: d},
 		quotas: &quotas{Client: mgr.GetClient(), controller: s.check.controller, source: s.act.Source, mode: mode,
 			resources: resources, decisions: d},

@@ -53,6 +53,7 @@ func (q *quotas) ref() ManagerRef {
 
 // Reconcile writes the quota of one ClusterQueue where it differs.
 func (q *quotas) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	defer q.decisions.tried(req.Name)
 	queue := &ClusterQueue{}
 	if err := q.Get(ctx, req.NamespacedName, queue); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
