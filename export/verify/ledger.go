@@ -36,7 +36,7 @@ func (v *verifier) releases() {
 	t := v.table["releases"]
 	keys, host, units, cause := t.keys(), t.words["host"], t.number["units"], t.words["cause"]
 	labels, reclaim, device := t.labels(), t.number["reclaim"], t.words["device"]
-	gone := map[key]bool{}
+	gone, overrun := map[key]bool{}, map[key]int64{}
 	v.breaks = map[key]int64{}
 	lost := map[string]bool{}
 	for row := range t.n {
@@ -68,6 +68,9 @@ func (v *verifier) releases() {
 			gone[at.key] = true
 		case "host_lost":
 			lost[at.host] = true
+			if h := v.m.hosts[at.host]; h != nil && !h.gone && h.state != "unavail" && h.plan != "" {
+				overrun[at.key] += n
+			}
 		case "gang_broken":
 			if v.breaks[at.key] += 0; reclaim.at(row) == 0 {
 				v.breaks[at.key] += n
@@ -83,7 +86,7 @@ func (v *verifier) releases() {
 	}
 	v.m.given = v.m.given[:0]
 	clear(v.m.vague)
-	v.settled(gone, lost)
+	v.settled(gone, lost, overrun)
 	v.forget()
 	v.expired()
 }
@@ -150,14 +153,15 @@ func (l label) words() string {
 	return text
 }
 
-// settled checks what CYC-5 released: no more than it must.
-func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
+// settled checks what CYC-5 released: no more than it must. Overrun is what was released afterwards on hosts that hold
+// more than they have.
+func (v *verifier) settled(gone map[key]bool, lost map[string]bool, overrun map[key]int64) {
 	for k := range gone {
 		if s := v.m.subs[k]; s == nil {
 			v.fault(k.about("CYC-5", "releases", "cause demand_gone of a sub-allocation that nobody knows"))
 		} else if v.breaks[k] == 0 { // else no more is held than is wanted, and maybe less
 			v.equal(k.about("CYC-5", "releases", "held after what is beyond demand was released (demand_gone)"),
-				s.units, s.held)
+				s.units, s.held+overrun[k])
 		}
 	}
 	for name := range lost {
