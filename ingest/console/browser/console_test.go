@@ -37,31 +37,37 @@ func TestNow(t *testing.T) {
 	s := serve(t, "--log", day(t))
 	b := open(t, s, "#/now?cycle=49&plan=grid")
 	b.matches(".sums", `wanted\s+5,263\s`)
-	b.matches(".sums", `short\s+466\s+8\.9 % of what is wanted`)
+	b.matches(".sums", `short\s+484\s+9\.2 % of what is wanted`)
 	b.matches(".sums", `2026-01-05 14:00:00 UTC \(\d+ months ago\)`)
-	for _, row := range []string{`Intraday\s.*1,195\s+1,195\s+0\s+21\.0 %`, `Train\s.*426\s+143\s+283\s+22\.5 %`,
+	for _, row := range []string{`Intraday\s.*1,195\s+1,195\s+0\s+\d\d\.\d %`, `Train\s.*426\s+138\s+288\s+\d\d\.\d %`,
 		`Research\s.*1,326`} {
 		b.see(".row", row)
 	}
-	b.see(".bar", `wants 426, holds 143, 94 shared, 49 borrowed, short of 283, 51 under reclaim units`)
+	b.see(".bar", `wants 426, holds 138, \d+ shared, \d+ borrowed, short of 288, 37 under reclaim units`)
 	b.matches(".legend", `(?s)owned.*private pool.*shared.*borrowed.*lent.*under reclaim`)
 	b.see(".reasons tr", `room enough in sum, but on no single host\s+ncpus`)
 	b.see("section.card", `Capacity.*ncpus\s+8,\d+\s+8,\d+\s+9\d\.\d %`)
 	b.see(".treemap svg", `Treemap of ncpus by consumer: 9\d\.\d % used`)
 
-	b.click(".f-short a", `/Research/Train, short 283`)
-	b.see(".panel .answer", `/Research/Train is short of 283 units; for 282 of them: there is room enough in sum`)
-	b.see(".panel .points", `in the way: /Research/Sweep`)
-	b.see(".panel .rule", `^MD-11`)
+	b.click(".f-short a", `/Research/Train, short 288`)
+	b.see(".panel .answer", `/Research/Train is short of 288 units; for 281 of them: /Research/Train has its share`)
+	b.see(".panel .rule", `^MD-14`)
+	b.press(input.Escape)
+	b.gone(".panel", ``)
+
+	b.click(".f-short a", `/Treasury/ALM, short 98`)
+	b.see(".panel .answer", `/Treasury/ALM is short of 98 units; for 72 of them`)
+	b.see(".panel .points", `in the way: /Research/Train`)
+	b.see(".panel .rule", `^CYC-6`)
 	b.see(".panel time", `2026-01-05 14:20:00 UTC \(in 20 min\)`)
-	b.see(".row.blocked", `Sweep`)
-	b.see(".treemap .blocked", `Sweep`)
-	if got := b.js(`() => location.hash`); !strings.Contains(got, "why=%2FResearch%2FTrain") ||
+	b.see(".row.blocked", `Train`)
+	b.see(".treemap .blocked", `Train`)
+	if got := b.js(`() => location.hash`); !strings.Contains(got, "why=%2FTreasury%2FALM") ||
 		!strings.Contains(got, "figure=short") {
 		t.Error(got)
 	}
-	b.click(".panel a", `^/Research/Sweep`)
-	b.see(".panel .answer", `^/Research/Sweep is short of`)
+	b.click(".panel a", `^/Research/Train`)
+	b.see(".panel .answer", `^/Research/Train is short of`)
 	b.press(input.Escape)
 	b.gone(".panel", ``)
 
@@ -122,14 +128,14 @@ func TestLoans(t *testing.T) {
 	need(t)
 	s := serve(t, "--log", day(t))
 	b := open(t, s, "#/loans?cycle=40&plan=grid")
-	b.see("p", `657 units lent by 7 owners to 5 borrowers, 9 of them under reclaim`)
-	b.click(".loan", `/Treasury/Liquidity lends /Research/Train 11, 1 under reclaim`)
+	b.see("p", `724 units lent by 7 owners to 7 borrowers, 11 of them under reclaim`)
+	b.click(".loan", `/Treasury/Liquidity lends /Research/Train 18, 2 under reclaim`)
 	b.see("h3", `/Treasury/Liquidity lends /Research/Train`)
 	b.see("table tr",
-		`/Treasury/Liquidity\s+/Research/Train\s+11\s+1\.7 %\s+the pool of all\s+1\s+2026-01-05 12:40:00 UTC \(in 10 min\)`)
+		`/Treasury/Liquidity\s+/Research/Train\s+18\s+2\.5 %\s+the pool of all\s+2\s+2026-01-05 12:40:00 UTC \(in 10 min\)`)
 	b.write("input[type=search]", "intraday")
 	b.see("p", `lent by \d+ owners to \d+ borrower`)
-	b.gone(".matrix tbody th", `/Markets/FX`)
+	b.gone(".matrix tbody th", `/Markets/Rates`)
 	b.click("td a", `^/Treasury`)
 	b.see(".panel h2", `Why: /Treasury`)
 	b.write("input[type=search]", "nobody")
