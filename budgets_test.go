@@ -1,8 +1,8 @@
 package stint_test
 
-// budgets are the most lines of Go that a package may have, in fifties. Tests, generated files and files that are built
-// for the tag rounds are left out. A budget is only ever lowered: whoever makes a package smaller lowers it in the same
-// commit. A rule of the contract that is new may raise it by what the rule costs, with its name beside the number.
+// budgets are the most lines of Go that a package may have, in fifties. Tests and generated files are left out. A
+// budget is only ever lowered: whoever makes a package smaller lowers it in the same commit. A rule of the contract that
+// is new may raise it by what the rule costs, with its name beside the number.
 var budgets = map[string]int{
 	"bench":                  1050,
 	"bench/bound":            400,
@@ -16,14 +16,14 @@ var budgets = map[string]int{
 	"bench/results":          300,
 	"bench/service":          850,
 	"cmd/stint":              9500,  // importers of YuniKorn, Volcano and KAI: two commands
-	"core/cluster":           10050, // columns since and taker_wait
+	"core/cluster":           10050, // CYC-5, MD-18
 	"core/column":            1450,  // the state's tables: ids, columns for each dimension
 	"core/cycle":             1350,
 	"core/decision":          1750,
 	"core/emit":              400,
 	"core/engine":            4050,
 	"core/explain":           4850,
-	"core/grant":             2980,
+	"core/grant":             3000, // MD-16, MD-20: rounds
 	"core/heap":              150,
 	"core/journal":           1650,
 	"core/oracle":            12100, // MD-10 to MD-20, CYC-5 are played beside the rules of today until the switch
@@ -32,9 +32,9 @@ var budgets = map[string]int{
 	"core/pack":              650,
 	"core/place":             500,
 	"core/plan":              7450,
-	"core/pool":              1660,
+	"core/pool":              1700, // MD-13, MD-14: usable demand
 	"core/reason":            1670, // chapter 8: a reason holds for the units that it names
-	"core/reclaim":           4600,
+	"core/reclaim":           4600, // MD-10, MD-17, MD-18: moves, gangs, limits
 	"core/room":              450,
 	"core/scenario":          1850,
 	"core/share":             750, // MD-12: levels
@@ -45,7 +45,7 @@ var budgets = map[string]int{
 	"datasets":               2100,
 	"examples/kueue":         2200, // hands: KEP-12382, nodes as hosts, hooks of the actor, quotas first
 	"export":                 5650,
-	"export/verify":          13200, // INV-12: order of parcels, needless recalls, min_runtime; chapter 8: units of reasons
+	"export/verify":          13250, // INV-5, INV-11, INV-12, MD-13; chapter 8: units of reasons
 	"ingest/act":             2450,  // what an actor reports; programs that are kept
 	"ingest/act/conform":     950,
 	"ingest/bucket":          2300,

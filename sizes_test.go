@@ -49,10 +49,7 @@ func TestSizes(t *testing.T) {
 		}
 		if !strings.HasSuffix(file, "_test.go") {
 			short(t, file, text)
-			// Files for the tag rounds are built beside today's stages, and take their place.
-			if !strings.HasPrefix(string(text), "//go:build rounds") {
-				size[path.Dir(filepath.ToSlash(file))] += strings.Count(string(text), "\n")
-			}
+			size[path.Dir(filepath.ToSlash(file))] += strings.Count(string(text), "\n")
 		}
 		return nil
 	})

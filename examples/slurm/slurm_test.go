@@ -106,12 +106,13 @@ func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submit
 		seconds := 30 + random.IntN(120)
 		for try := 0; ; try++ {
 			name := fmt.Sprintf("job-%d.%d", i, try)
-			script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n"+
+			script := fmt.Sprintf("#!/bin/bash\n"+
+				"echo begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n"+
 				"sleep %[3]d || exit\necho end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n",
 				name, log, seconds)
 			cmd := exec.Command("sbatch", "--parsable", "--hold", "--requeue", "-J", name, "-A", account,
-				"-N", strconv.Itoa(nodes), "--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5", "-o", "/dev/null",
-				"-D", b.dir)
+				"-N", strconv.Itoa(nodes), "--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5",
+				"-o", "/dev/null", "-D", b.dir)
 			cmd.Stdin = strings.NewReader(script)
 			out, err := cmd.Output()
 			if err == nil {

@@ -59,8 +59,8 @@ func TestExplainRequirement(t *testing.T) {
 		"/v1/explain/Research?format=text": "none of the plan's 3 hosts meets all that it requires: 2 meet A100 " +
 			"and 1 meets",
 		"/v1/explain/Risk/Day?format=text": "the only open host that meets select(A100) has no room for a unit, and " +
-			"it has its share of the pool: it uses 11.1 %, and deserves 11.1 %. More comes when work of others ends, or " +
-			"with more hosts. 1 of the plan's 3 hosts takes nothing new: h1 closed.",
+			"it has its share of the pool: it uses 11.1 %, and deserves 11.1 %. More comes when work of others " +
+			"ends, or with more hosts. 1 of the plan's 3 hosts takes nothing new: h1 closed.",
 	} {
 		if got := strings.Join(strings.Fields(s.must(200, "GET", path, "").body), " "); !strings.Contains(got, want) {
 			t.Errorf("%s has no %s: %s", path, want, got)
