@@ -283,7 +283,9 @@ func (g *Stage) dissolved(i int32, now, net []int64) {
 	add(now, g.keptBy(i), 1)
 	add(net, g.s.Size(one.taker), one.units)
 	for _, v := range g.victims(i) {
-		add(net, g.s.Shape.Size(g.row[v].shape), -g.row[v].units)
+		if row := &g.row[v]; row.parcel == one.parcel { // others make no room there (MD-17.7, MD-18.2)
+			add(net, g.s.Shape.Size(row.shape), -row.units)
+		}
 	}
 }
 
@@ -398,7 +400,7 @@ func (g *Stage) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (victi
 		}
 		g.dissolved(ends[n], now, net)
 		for _, v := range g.victims(ends[n]) {
-			if one := &g.row[v]; g.isOutsiders(one, top) {
+			if one := &g.row[v]; one.parcel == k && g.isOutsiders(one, top) {
 				freed = append(freed, v)
 				add(sum, g.s.Shape.Size(one.shape), one.units)
 			}

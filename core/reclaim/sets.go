@@ -280,7 +280,9 @@ func (g *Stage) handOver(i int32, units int64, to int32) {
 func (g *Stage) dissolve(i int32) {
 	one := &g.sets.list[i]
 	for _, v := range g.victims(i) {
-		g.cancel(v, g.row[v].units)
+		if g.cancel(v, g.row[v].units); g.row[v].parcel != one.parcel {
+			g.changed(g.row[v].parcel)
+		}
 	}
 	g.promise(i, -one.units)
 	g.keep(i)
