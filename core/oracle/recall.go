@@ -94,7 +94,8 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 	}
 	outside := func(n plan.Node) bool { return !g.under(x, n) }
 	units := g.units(func(u *unit) bool {
-		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
+		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && g.onTarget(u.set, u) &&
+			outside(u.set.taker.alloc.leaf))
 	})
 	slices.SortFunc(units, func(a, b *unit) int {
 		far := cmp.Compare(g.p.Depth[g.meetOf(a)], g.p.Depth[g.meetOf(b)])

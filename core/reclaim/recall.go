@@ -237,8 +237,8 @@ func (g *Stage) lenderAt(top plan.Node) *lender {
 	return l
 }
 
-// isOutsiders tells whether units may be recalled for a consumer: outsiders of it hold them, and they stay, or go to
-// one.
+// isOutsiders tells whether units may be recalled for a consumer: outsiders of it hold them, and they stay, or make room
+// for one on their parcel.
 func (g *Stage) isOutsiders(one *held, top plan.Node) bool {
 	if one.units == 0 || g.depth(one) >= g.tree.Depth[top] {
 		return false
@@ -246,7 +246,7 @@ func (g *Stage) isOutsiders(one *held, top plan.Node) bool {
 	if one.set == noSet {
 		return one.leaf != plan.None
 	}
-	return one.set >= 0 && g.takesOutside(one.set, top)
+	return one.set >= 0 && g.sets.list[one.set].parcel == one.parcel && g.takesOutside(one.set, top)
 }
 
 // takesOutside tells whether a set is for an outsider of a consumer, and promises anything.
