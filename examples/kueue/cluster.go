@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,8 +161,10 @@ func (n *nodes) byFlavor() map[string][]string {
 }
 
 // hosts is the table of hosts: what pods may take of a node, and its first flavor. A cordoned node is closed, one that
-// is not ready is unavailable.
+// is not ready is unavailable. Rows are sorted by name: the cache lists nodes in another order each time, and stint
+// chooses hosts in the order of the table.
 func (n *nodes) hosts(resources []divided) ([]map[string]any, error) {
+	slices.SortFunc(n.list.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	rows := []map[string]any{}
 	for i := range n.list.Items {
 		node := &n.list.Items[i]

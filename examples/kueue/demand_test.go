@@ -213,8 +213,8 @@ func TestHosts(t *testing.T) {
 		return n
 	}
 	n := &nodes{}
-	n.list.Items = []corev1.Node{made("a", "7900m", "spot", "True", false), made("b", "8", "own", "True", true),
-		made("c", "8", "own", "Unknown", true)}
+	n.list.Items = []corev1.Node{made("c", "8", "own", "Unknown", true), made("b", "8", "own", "True", true),
+		made("a", "7900m", "spot", "True", false)}
 	n.flavors.Items = []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "spot"},
 		Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"type": "spot"}}}}
 	rows, err := n.hosts(resources)
