@@ -237,8 +237,8 @@ func (g *Stage) lenderAt(top plan.Node) *lender {
 	return l
 }
 
-// isOutsiders tells whether units may be recalled for a consumer: outsiders of it hold them, and they stay, or make room
-// for one on their parcel.
+// isOutsiders tells whether units may be recalled for a consumer: outsiders of it hold them, and they stay, or make
+// room for one there.
 func (g *Stage) isOutsiders(one *held, top plan.Node) bool {
 	if one.units == 0 || g.depth(one) >= g.tree.Depth[top] {
 		return false
@@ -400,7 +400,7 @@ func (g *Stage) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (victi
 		}
 		g.dissolved(ends[n], now, net)
 		for _, v := range g.victims(ends[n]) {
-			if one := &g.row[v]; one.parcel == k && g.isOutsiders(one, top) {
+			if one := &g.row[v]; g.isOutsiders(one, top) {
 				freed = append(freed, v)
 				add(sum, g.s.Shape.Size(one.shape), one.units)
 			}

@@ -531,8 +531,7 @@ func (g *Stage) needed(list []victim, n *need) []victim {
 				continue
 			}
 		}
-		for tries > 0 && g.dropLast(list, sub, n) {
-			tries--
+		for ; tries > 0 && g.dropLast(list, sub, n); tries-- {
 		}
 	}
 	return slices.DeleteFunc(list, func(v victim) bool { return v.units == 0 })
@@ -564,8 +563,8 @@ func (g *Stage) dropLast(list []victim, sub cluster.SubID, n *need) bool {
 
 // dropGang drops all that a gang gives as one, and tells whether the others do without it.
 func (g *Stage) dropGang(list []victim, n *need) bool {
-	for i := range list {
-		n.take(&g.row[list[i].row], -list[i].units)
+	for _, v := range list {
+		n.take(&g.row[v.row], -v.units)
 	}
 	met := n.met()
 	for i := range list {
