@@ -34,7 +34,7 @@ type bed struct {
 
 	mu       sync.Mutex
 	grants   map[string][]string // of an allocation: hosts granted in a cycle, sorted
-	reclaims map[string]int      // of an allocation: cycles in which units were taken from it
+	reclaims map[string]int      // of an allocation: cycles that took units from it
 	causes   map[string]int64    // units released, by cause
 	figures  figures             // of actors that were killed
 	current  figures             // of the actor
@@ -208,7 +208,9 @@ func (b *bed) follow(ctx context.Context) {
 				b.causes[c.Cause] += c.Units
 			}
 			given := c.Cause == "client" || c.Cause == "done"
-			if c.Change == "release" && (c.Reclaim != 0 || !given) && !taken[key] {
+			// a reclaim may be cancelled when its job is requeued already
+			asked := c.Change == "reclaim" || c.Change == "release" && c.Reclaim == 0 && !given
+			if asked && !taken[key] {
 				taken[key] = true
 				b.reclaims[c.Allocation]++
 			}
