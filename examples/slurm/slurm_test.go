@@ -106,10 +106,8 @@ func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submit
 		seconds := 30 + random.IntN(120)
 		for try := 0; ; try++ {
 			name := fmt.Sprintf("job-%d.%d", i, try)
-			script := fmt.Sprintf("#!/bin/bash\n"+
-				"echo begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n"+
-				"sleep %[3]d || exit\necho end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>%[2]s\n",
-				name, log, seconds)
+			note := name + " $SLURM_JOB_ID $SLURM_JOB_NODELIST $EPOCHREALTIME >>" + log
+			script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s\nsleep %[2]d || exit\necho end %[1]s\n", note, seconds)
 			cmd := exec.Command("sbatch", "--parsable", "--hold", "--requeue", "-J", name, "-A", account,
 				"-N", strconv.Itoa(nodes), "--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5",
 				"-o", "/dev/null", "-D", b.dir)
@@ -255,23 +253,45 @@ func (b *bed) compare(runs []*run, submitted []submission) (v verdict) {
 		if cut > reclaims[id] {
 			v.unasked++
 			b.t.Logf("%s (%s) was cut off %d times and reclaimed %d times", s.name, id, cut, reclaims[id])
+			b.said(id)
 		}
 		switch {
 		case ends > 1:
 			v.twice++
 			b.t.Logf("%s (%s) ended %d times", s.name, id, ends)
+			b.said(id)
 		case ends == 1:
 			v.ended++
 		case s.id == "":
 			v.unanswered++
-		case len(byName[s.name]) == 0 && b.forgot(s.at):
-			v.forgotten++
+		case b.forgot(s.at):
+			v.forgotten++ // it may have run for a moment
 		default:
 			v.never++
 			b.t.Logf("%s (%s) never ended: %d runs", s.name, id, len(byName[s.name]))
+			b.said(id)
 		}
 	}
 	return v
+}
+
+// said logs what slurmctld said of a job number, and what the job with that number wrote down.
+func (b *bed) said(id string) {
+	for _, name := range []string{"log/slurmctld.log", "runs.log"} {
+		text, err := os.ReadFile(filepath.Join(b.dir, name))
+		if err != nil {
+			b.t.Error(err)
+		}
+		of := regexp.MustCompile(`JobId=` + id + `\b|(begin|end) \S+ ` + id + ` |slurmctld version`)
+		for line := range strings.Lines(string(text)) {
+			if of.MatchString(line) {
+				b.t.Logf("  %s", strings.TrimSpace(line))
+			}
+		}
+	}
+	for _, at := range b.killedSlurm {
+		b.t.Logf("  killed at %s", at.Format("15:04:05.000"))
+	}
 }
 
 // judge fails the test where what ran is not what stint decided.
