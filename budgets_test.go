@@ -1,8 +1,8 @@
 package stint_test
 
 // budgets are the most lines of Go that a package may have, in fifties. Tests and generated files are left out. A
-// budget is only ever lowered: whoever makes a package smaller lowers it in the same commit. A rule of the contract that
-// is new may raise it by what the rule costs, with its name beside the number.
+// budget is only ever lowered: whoever makes a package smaller lowers it in the same commit. A rule of the contract
+// that is new may raise it by what the rule costs, with its name beside the number.
 var budgets = map[string]int{
 	"bench":                  1050,
 	"bench/bound":            400,
