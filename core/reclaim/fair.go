@@ -94,7 +94,11 @@ func (g *Stage) nextPool() bool {
 	if g.net.live = nil; len(f.pools) == 0 {
 		return false
 	}
-	g.lineUp(f.pools[0])
+	v := f.pools[0]
+	if g.net.last[v.top] != v.laid { // a gang went with what it held from this pool, too
+		g.layStakes(v, v.top)
+	}
+	g.lineUp(v)
 	f.pools = f.pools[1:]
 	return true
 }

@@ -64,11 +64,12 @@ type stakes struct {
 	next  []int32 // by row from the last start on: likewise of the leaf's row before it
 	stake []int64 // by node less the pool's
 	quota []int64
+	laid  int32 // Net.last of the pool when the stakes were laid
 }
 
 // layStakes computes the stakes in a pool. O(consumers of the pool, what they hold from it by size, moves).
 func (g *Stage) layStakes(v *stakes, top plan.Node) {
-	v.top, v.next = top, v.next[:0]
+	v.top, v.next, v.laid = top, v.next[:0], g.net.last[top]
 	v.late = column.Zeros(v.late, int(g.tree.End[top]-top))
 	v.start, v.shape, v.units, v.whole = v.start[:0], v.shape[:0], v.units[:0], v.whole[:0]
 	v.stake = column.Zeros(v.stake, int(g.tree.End[top]-top))
