@@ -376,8 +376,9 @@ func (q pool) moveOn(s *sub, t parcel, list []victim, first bool, gang *gatherin
 	enough := func(m move) bool { return fits(s.size, with(m)) && len(q.limitsWith(s, m.units)) == 0 }
 	helps := func(m move, v victim) bool {
 		now := with(m)
-		for d, n := range s.size {
-			if n > max(0, now[d]) && v.sub().size[d] > 0 {
+		more := slices.ContainsFunc(v.units, func(u *unit) bool { return lies(u, t) && !slices.Contains(m.units, u) })
+		for d, n := range s.size { // of a gang that goes as one, what lies here may have gone before it
+			if more && n > max(0, now[d]) && v.sub().size[d] > 0 {
 				return true
 			}
 		}
