@@ -76,11 +76,11 @@ func (q pool) share(n plan.Node) (row Share) {
 
 // explain gives every shortfall its reason (D-7).
 func (g *round) explain(r *Result) {
+	g.hold()
 	quotas := map[plan.Node]map[plan.Node]uint64{}
 	for _, q := range g.pools() {
 		quotas[q.at] = q.quotas()
 	}
-	g.hold()
 	left := g.totals()
 	g.shortfalls(r, func(s *sub, units int64) []Shortfall {
 		if name, prefers := s.asksFor(); name != "" && !prefers && !g.isHeld(s) {
