@@ -10,8 +10,8 @@ import (
 
 // Settle applies CYC-5: what is held on hosts that are lost is released; then what is held beyond what is wanted; then
 // the excess of hosts that shrank below what they hold. Before that, what is under reclaim and due by now comes back
-// (CYC-8). The releases wait in Released for
-// emit. The cost follows the reclaims, parcels and sub-allocations that changed.
+// (CYC-8). The releases wait in Released for emit. The cost follows the reclaims, parcels and sub-allocations that
+// changed.
 func (s *State) Settle(nowUS int64) {
 	s.heedHosts()
 	s.openWindows(nowUS)

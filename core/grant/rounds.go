@@ -11,9 +11,8 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// Filling in rounds (MD-16): a step of share usage is divided among the leaves that come first, becomes
-// whole units, and
-// these are placed kind by kind. A step whose units do not all find room is undone and repeated smaller, until it is
+// Filling in rounds (MD-16): a step of share usage is divided among the leaves that come first, becomes whole units,
+// and these are placed kind by kind. A step whose units do not all find room is undone and repeated smaller, until it is
 // small enough that what found room may stay.
 
 // supply is how far the units of a kind are in a pool's turn.

@@ -61,8 +61,7 @@ type family struct {
 }
 
 // Sum adds up the figures of one pool as things are held now, with what sets promise. O(consumers of the
-// pool × log, and
-// their sub-allocations).
+// pool × log, and their sub-allocations).
 func (f *Figures) Sum(e *Env, pool plan.Node, promises *Promises, limits *Limits) {
 	t := e.State.Policy
 	f.Pool = pool

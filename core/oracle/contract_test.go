@@ -11,8 +11,8 @@ import (
 // contractFiles are scenarios whose figures follow docs/spec/md.md.
 var contractFiles = []string{"testdata/contract.yaml", "../../testdata/cases/md.yaml"}
 
-// TestMendedContract plays the scenarios of docs/spec/md.md against the reference itself.
-func TestMendedContract(t *testing.T) {
+// TestContract plays the scenarios of docs/spec/md.md against the reference itself.
+func TestContract(t *testing.T) {
 	for _, path := range contractFiles {
 		text, err := os.ReadFile(path)
 		if err != nil {
