@@ -12,8 +12,8 @@ import (
 )
 
 // Filling in rounds (MD-16): a step of share usage is divided among the leaves that come first, becomes whole units,
-// and these are placed kind by kind. A step whose units do not all find room is undone and repeated smaller, until it is
-// small enough that what found room may stay.
+// and these are placed kind by kind. A step whose units do not all find room is undone and repeated smaller, until it
+// is small enough that what found room may stay.
 
 // supply is how far the units of a kind are in a pool's turn.
 type supply struct {
