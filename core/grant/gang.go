@@ -43,7 +43,8 @@ func (g *Granter) fitsWhole(a *pool.Ask) bool {
 		}
 		key := g.kind[own].key
 		key.need = needs.With(a.Sub, int32(value))
-		if a.Kind = g.kindOf(key); g.bears(a) {
+		a.Kind = g.kindOf(key)
+		if g.bears(a) {
 			if !prefers {
 				needs.Hold(a.Sub, int32(value))
 			}

@@ -172,7 +172,8 @@ func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices, ok
 	if row == room.NoRow {
 		return 0, 0, false
 	}
-	if k, on = g.take(a.Kind, at, row); e.Limits != nil {
+	k, on = g.take(a.Kind, at, row)
+	if e.Limits != nil {
 		e.Limits.Add(&e.Env, leaf, g.top, size, 1)
 	}
 	return k, on, true
@@ -192,7 +193,8 @@ func (g *Granter) seek(i int32) (at int, row room.Row) {
 func (g *Granter) take(i int32, at int, row room.Row) (parcel cluster.ParcelID, on cluster.Devices) {
 	k, l := &g.kind[i], g.lots.list[at]
 	parcel = l.parcel[row]
-	if on = l.take(row, &k.unit[at].need); k.on != nil {
+	on = l.take(row, &k.unit[at].need)
+	if k.on != nil {
 		k.on[g.env.Plan.Parcels.Host[parcel]]++
 	}
 	return parcel, on

@@ -185,7 +185,8 @@ func (g *Granter) claimOf(l int32) bool {
 		k := &g.kind[a.Kind]
 		c := min(outstanding(a), k.fit)
 		partial := a.Least > 1 && e.State.Staying(a.Sub) > 0 // what is left of a gang goes first
-		if a.Gone = k.gone || partial || c < a.Least || g.limitOf(a) < a.Least; a.Gone {
+		a.Gone = k.gone || partial || c < a.Least || g.limitOf(a) < a.Least
+		if a.Gone {
 			k.open -= outstanding(a)
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Fair reclaim in MD plans, by docs/shares.md.
+// Fair reclaim in MD plans (MD-17): shares, stakes and the review of sets; moves.go makes the moves.
 
 // net is the units that a sub-allocation holds through the pool and is promised there, without those under reclaim
 // (CYC-7).
@@ -55,7 +55,7 @@ func (g *round) limitedBy(u *unit, n plan.Node) bool {
 }
 
 // review lets sets lapse as far as their takers no longer want or fit what they were promised, in order of number; then
-// those for a share as far as what they move does not lower the sum of squares any more, the latest first.
+// those for a share as far as MD-17.10 does not allow their moves any more, the latest first.
 func (g *round) review() {
 	g.reviewed = 0
 	for _, s := range g.mine(every) {

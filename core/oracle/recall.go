@@ -7,7 +7,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// What outsiders give back to those who own and reserve (MD-10, INV-3), by docs/shares.md.
+// What outsiders give back to those who own and reserve (MD-10, INV-3), by docs/spec/md.md and docs/shares.md.
 
 // intruded tells in which dimensions outsiders would hold, with something more, what one of the lenders of a parcel
 // that ok accepts reserves there. Promises are left aside.

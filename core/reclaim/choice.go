@@ -394,7 +394,8 @@ func (g *Stage) covering(o *offers, need *room.Need) (few bool) {
 	c.parcels = c.parcels[:0]
 	for ; row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
 		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
-			if c.parcels = append(c.parcels, k); len(c.parcels) > cmp.Or(g.Few, fewMost) {
+			c.parcels = append(c.parcels, k)
+			if len(c.parcels) > cmp.Or(g.Few, fewMost) {
 				return false
 			}
 		}
@@ -511,7 +512,8 @@ func (g *Stage) recountIn(o *offers, leaf plan.Node) {
 		return
 	}
 	sign := int64(-1)
-	if o.counted[id] = !o.counted[id]; o.counted[id] {
+	o.counted[id] = !o.counted[id]
+	if o.counted[id] {
 		sign = 1
 	}
 	g.eachHeld(leaf, func(row room.Row, k cluster.ParcelID, size []int64, units int64) {

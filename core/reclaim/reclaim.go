@@ -1,5 +1,6 @@
-// Package reclaim takes back in MD plans (docs/shares.md, by its numbers): it cancels what no rule asks for any more
-// (1), reviews the sets under way (2), takes back for rules (6), for owners (7, MD-10) and for fair shares (8, MD-17).
+// Package reclaim takes back in MD plans (docs/spec/md.md; steps are those of docs/shares.md): it cancels reclaims that
+// no rule asks for any more (1), reviews the sets under way (2), takes back for rules (6), for owners (7, MD-10) and
+// for fair shares (8, MD-17).
 // It is given an environment and gives back columns of decisions; it changes nothing of the state, knows no clock, and
 // runs on one thread.
 //

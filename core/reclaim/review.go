@@ -121,8 +121,8 @@ func (g *Stage) beside(k cluster.ParcelID, keeper plan.Node, amount []int64) []i
 }
 
 // Review lets sets with takers lapse as far as their takers no longer want or fit what they were promised, in order of
-// number: none counts as promised before it is reviewed. Then sets for a share lapse as far as what they move does not
-// lower the sum of squares any more, the latest first, as it moved what mattered least (step 2).
+// number: none counts as promised before it is reviewed. Then sets for a share lapse as far as MD-17.10
+// does not allow their moves any more, the latest first, as the latest move mattered least (step 2).
 func (g *Stage) Review() {
 	var shares []int32
 	n := int32(len(g.sets.list))
