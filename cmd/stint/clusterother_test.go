@@ -21,7 +21,7 @@ var wrongGrant = edit{
 }
 
 // newerRules has it be of another version of the rules.
-var newerRules = edit{"core/decision/summary.go", `const RulesVersion = "3"`, `const RulesVersion = "4"`}
+var newerRules = edit{"core/decision/summary.go", `const RulesVersion = "4"`, `const RulesVersion = "5"`}
 
 // apply is the path of the file and its text with the edit.
 func (e *edit) apply(t *testing.T) (path, text string) {

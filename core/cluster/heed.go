@@ -33,6 +33,10 @@ func (s *State) heedHost(p *Plan, was *hostFigures) {
 	if !same {
 		s.stir(p)
 	}
+	if p.MD != nil && state.Shut() != was.state.Shut() { // MD-3: who owns it may choose another
+		p.Reassign, p.Dirty = true, true
+		p.Parcels.moved(s.Host.Parcel[was.host])
+	}
 	if resized {
 		p.Reassign, p.Dirty = true, true
 		s.resplit(p, was.host)

@@ -122,7 +122,7 @@ func (s *State) mapPlans() {
 				p.Lost, before = was.Lost, was
 				// hosts may have shrunk since the last cycle
 				p.Changed, p.shifted = was.Changed, was.shifted
-				p.Deeds.Unmet, p.Deeds.AnyUnmet, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
+				p.Deeds.Unmet, p.Deeds.Open, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
 				p.Deeds.Keeper, p.Deeds.KeptOn, p.Deeds.KeptAmount = nil, nil, nil
 			}
 		}

@@ -197,7 +197,7 @@ func (p *Plan) fields(c *pack.Coder) {
 	pack.Int(c, &p.Deeds.Next)
 	saveAll(c, p.Deeds.lists())
 	save(c, p.Deeds.byNode(), "unmet")
-	pack.Bool(c, &p.Deeds.AnyUnmet)
+	pack.Bool(c, &p.Deeds.Open)
 	save(c, p.Deeds.byNode(), "configured", "reserved")
 	saveAll(c, p.Deeds.kept())
 	pack.Bool(c, &p.Reassign)

@@ -40,6 +40,9 @@ const (
 	Keep
 )
 
+// Shut tells whether nothing new starts on a host of this state, whose owners keep it.
+func (s HostState) Shut() bool { return s == Closed || s == Draining }
+
 // NotGiven is the size in a row of a HostTable that gives no size: in changes the host keeps its size, in a whole table
 // the size is 0.
 const NotGiven int64 = -1

@@ -179,7 +179,7 @@ func (p *owner) cycle(t *rapid.T) {
 	due := make([]bool, len(p.engine.Plans))
 	for i := range p.engine.Plans {
 		q := &p.engine.Plans[i]
-		before[i], due[i] = q.Since, !q.Reassign && q.Deeds.AnyUnmet
+		before[i], due[i] = q.Since, !q.Reassign && q.Deeds.Open
 	}
 	fresh := cycle.Runner{Eager: true}
 	p.runner.Run(p.engine, p.nowUS, &p.out)

@@ -38,8 +38,9 @@ type Summary struct {
 var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explain", "emit"}
 
 // RulesVersion is the version of the rules that the decisions follow. Version 2 steered fair reclaim in MD plans by
-// usage quotas (MD-17); version 3 is docs/spec/md.md.
-const RulesVersion = "3"
+// usage quotas (MD-17); version 3 is docs/spec/md.md. In version 4 owners give
+// up idle closed hosts, and idle parts where a whole host is free (MD-3).
+const RulesVersion = "4"
 
 // Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2). A reclaim that was
 // cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle. So is a promise that

@@ -33,6 +33,7 @@ type estate struct {
 	number     map[part]int64
 	lists      []string // by consumer: its rules, as text
 	unmet      []bool   // by consumer: a claim of its is unmet
+	open       bool     // a claim is unmet, or has less than a whole host or a closed one
 	configured [][]int64
 	split      map[*host][]parcel
 	around     string               // the input that the plan went by in the last cycle, but what is asked for
@@ -82,7 +83,7 @@ func (c *Cluster) own(in int, r *Result) {
 		}
 		e.around, e.asked = around, asked
 	}
-	if e.basis == basis && !(slices.Contains(e.unmet, true) && e.changes >= int(p.m.OwnershipRebalance)) {
+	if e.basis == basis && !(e.open && e.changes >= int(p.m.OwnershipRebalance)) {
 		return
 	}
 	lists := make([]string, c.p.Len())
@@ -131,7 +132,7 @@ func (p *pass) basis() string {
 		for _, h := range p.grouped[g.Group] {
 			switch {
 			case slices.Contains(p.hosts, h):
-				text += fmt.Sprint(" ", h.Name, p.capacity(p.in, h))
+				text += fmt.Sprint(" ", h.Name, p.capacity(p.in, h), closed(h))
 			case p.p.Groups[g.Group].Select != nil:
 				text += fmt.Sprint(" ", h.Name) // not there
 			}
@@ -204,6 +205,7 @@ func (p *pass) divide(up plan.Node, next *estate) {
 		asked, met := p.take(t)
 		plus(next.configured[t.of], asked, 1)
 		next.unmet[t.of] = next.unmet[t.of] || !met
+		next.open = next.open || !met || p.staysOpen(t)
 	}
 }
 
@@ -286,20 +288,30 @@ func (p *pass) group(t title) []*host {
 	})
 }
 
-// own are the hosts of which a claim had something, in the order in which it takes them again.
+// closed tells whether nothing new may start on a host.
+func closed(h *host) bool { return h.State == "closed" || h.State == "draining" }
+
+// staysOpen tells whether a claim that was met has less than a whole host where hosts count, or a closed one (MD-3).
+func (p *pass) staysOpen(t title) bool {
+	chosen := t.rule.HostList == nil && t.rule.PerHost == nil && !t.rule.Remaining
+	return chosen && slices.ContainsFunc(p.pieces, func(q piece) bool {
+		mine := q.of == t.of && q.rule == t.i
+		less := t.rule.Amount == nil && !slices.Equal(q.v, p.amount(q.host))
+		return mine && (less || closed(q.host))
+	})
+}
+
+// own are the hosts of which a claim had something, in the order in which it takes them again: busy ones, of which the
+// most loaded come first, then idle ones; of either those that are not closed before those that are.
 func (p *pass) own(t title) []*host {
 	list := slices.DeleteFunc(p.group(t), func(h *host) bool { return zero(p.held(t, h)) })
-	slices.SortStableFunc(list, func(a, b *host) int {
-		switch x, y := p.busy(t.of, a), p.busy(t.of, b); {
-		case x && y:
-			return cmp.Compare(p.load(b), p.load(a))
-		case x:
-			return -1
-		case y:
-			return 1
+	merit := map[*host][]int64{}
+	for _, h := range list {
+		if merit[h] = []int64{1, bit(closed(h)), 0}; p.busy(t.of, h) {
+			merit[h] = []int64{0, bit(closed(h)), -int64(p.load(h))}
 		}
-		return 0
-	})
+	}
+	slices.SortStableFunc(list, func(a, b *host) int { return slices.Compare(merit[a], merit[b]) })
 	return list
 }
 
@@ -326,17 +338,10 @@ func (p *pass) candidates(t title) []*host {
 
 // merit orders candidates, the least first.
 func (p *pass) merit(t title, h *host) []int64 {
-	is := func(b bool) int64 {
-		if b {
-			return 1
-		}
-		return 0
-	}
-	load := int64(p.load(h))
-	whole := slices.Equal(p.left(h), p.amount(h))
+	load, part, shut := int64(p.load(h)), bit(!slices.Equal(p.left(h), p.amount(h))), bit(closed(h))
 	if zero(p.kept(h)) {
 		wanted := slices.ContainsFunc(p.had, func(q piece) bool { return q.host == h && p.coming(q) })
-		return []int64{is(!whole), 0, is(p.listedBeside(t, h)), load, is(wanted)}
+		return []int64{part, 0, shut, bit(p.listedBeside(t, h)), load, bit(wanted)}
 	}
 	others, first := false, int64(-1)
 	for i, k := range p.kids(p.up) {
@@ -348,7 +353,26 @@ func (p *pass) merit(t title, h *host) []int64 {
 			}
 		}
 	}
-	return []int64{is(!whole), 1, is(others), -first, load}
+	return []int64{part, 1, shut, bit(others), -first, load}
+}
+
+// Candidates that serve as well as a host that the claim cedes have a merit of 0 in so many places.
+const (
+	mayReplace = 3 // a part or a closed host: whole, public, and not closed
+	asGood     = 5 // a host that another child lists: listed by no other child, and idle, besides
+)
+
+// serves tells whether a candidate serves as well as a host that the claim cedes.
+func (p *pass) serves(t title, h *host, places int) bool {
+	return slices.Max(p.merit(t, h)[:places]) == 0
+}
+
+// bit is 1 for what is true, else 0.
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // get gives a claim something of a host; false when that is nothing.
@@ -363,221 +387,4 @@ func (p *pass) get(t title, h *host, v []int64) bool {
 // got is what a claim took in this pass.
 func (p *pass) got(t title) []int64 {
 	return p.sum(p.pieces, func(q piece) bool { return q.of == t.of && q.rule == t.i })
-}
-
-// take lets a claim take what it can, and tells what it asks for and whether that was met.
-func (p *pass) take(t title) (asked []int64, met bool) {
-	switch {
-	case t.rule.HostList != nil:
-		return p.takeList(t)
-	case t.rule.Remaining:
-		for _, h := range p.group(t) {
-			p.get(t, h, p.left(h))
-		}
-		return p.got(t), true
-	case t.rule.PerHost != nil:
-		return p.takePerHost(t)
-	case t.rule.Amount != nil:
-		return p.takeAmount(t)
-	}
-	return p.takeHosts(t)
-}
-
-// takeList takes what is left of the hosts that a rule lists.
-func (p *pass) takeList(t title) (asked []int64, met bool) {
-	missing := p.nothing()
-	met = true
-	for _, name := range t.rule.HostList {
-		i := slices.IndexFunc(p.Cluster.hosts, func(h *host) bool { return h.Name == name })
-		if i < 0 {
-			met = false
-			continue
-		}
-		h := p.Cluster.hosts[i]
-		if slices.Contains(p.hosts, h) {
-			p.get(t, h, p.left(h))
-		}
-		has := p.part(p.pieces, t.of, h)
-		if all := slices.Contains(p.hosts, h) && !zero(has) && slices.Equal(has, p.amount(h)); !all {
-			plus(missing, plus(p.capacity(p.in, h), has, -1), 1)
-			met = false
-		}
-	}
-	return plus(missing, p.got(t), 1), met
-}
-
-// takeHosts takes a number of hosts.
-func (p *pass) takeHosts(t title) (asked []int64, met bool) {
-	n := t.rule.Hosts
-	if n == plan.Unlimited {
-		q, _ := muldiv(uint64(len(p.group(t))), uint64(t.rule.Percent), 100_000)
-		n = int64(q)
-	}
-	own := p.own(t)
-	for _, h := range own {
-		if n > 0 && !p.ceded(t, h) && p.get(t, h, p.open(h)) {
-			n--
-		}
-	}
-	for _, h := range p.candidates(t) {
-		if n > 0 && slices.Max(p.merit(t, h)[:4]) == 0 && p.get(t, h, p.left(h)) {
-			n--
-			if slices.ContainsFunc(own, func(h *host) bool { return p.ceded(t, h) }) {
-				p.notes["another host serves as well"]++
-			}
-		}
-	}
-	for _, h := range own {
-		if n > 0 && p.ceded(t, h) && p.get(t, h, p.open(h)) {
-			n--
-		}
-	}
-	for _, h := range p.candidates(t) {
-		if n > 0 && p.get(t, h, p.left(h)) {
-			n--
-		}
-	}
-	return plus(p.got(t), p.average(t), n), n == 0
-}
-
-// ceded tells whether a claim of a number of hosts leaves one that it had to
-// who lists it, where another serves as well.
-func (p *pass) ceded(t title, h *host) bool { return !p.busy(t.of, h) && p.listedBeside(t, h) }
-
-// listedBeside tells whether another child of the domain lists a host.
-func (p *pass) listedBeside(t title, h *host) bool {
-	return slices.ContainsFunc(p.claims, func(o title) bool {
-		return o.of != t.of && slices.Contains(o.rule.HostList, h.Name)
-	})
-}
-
-// average is the average host of a claim's group in the plan.
-func (p *pass) average(t title) []int64 {
-	v, n := p.nothing(), int64(0)
-	all := p.grouped[p.m.Groups[t.rule.Group].Group]
-	for _, h := range p.hosts {
-		if slices.Contains(all, h) {
-			plus(v, p.capacity(p.in, h), 1)
-			n++
-		}
-	}
-	for d := range v {
-		v[d] /= max(n, 1)
-	}
-	return v
-}
-
-// fraction is a/b, 0 when b is.
-type fraction struct{ a, b uint64 }
-
-// larger is the larger of f and a/b, b being more than 0.
-func (f fraction) larger(a, b int64) fraction {
-	if f.b == 0 || less(uint64(a), f.b, f.a, uint64(b)) > 0 {
-		return fraction{uint64(a), uint64(b)}
-	}
-	return f
-}
-
-// of is so much of n, rounded down.
-func (f fraction) of(n int64) int64 {
-	if f.b == 0 {
-		return 0
-	}
-	q, _ := muldiv(uint64(n), f.a, f.b)
-	return int64(q)
-}
-
-// along completes what is taken in named dimensions of a whole by what goes along in the others.
-func along(whole, taken []int64, named func(d int) bool) {
-	var f fraction
-	for d, n := range whole {
-		if named(d) && n > 0 {
-			f = f.larger(taken[d], n)
-		}
-	}
-	for d, n := range whole {
-		if !named(d) {
-			taken[d] = f.of(n)
-		}
-	}
-}
-
-// takePerHost takes a part of each host.
-func (p *pass) takePerHost(t title) (asked []int64, met bool) {
-	asked = p.nothing()
-	named := func(d int) bool {
-		return t.rule.PerHost[d] != plan.Part{Amount: plan.Unlimited, Percent: plan.Unlimited}
-	}
-	for _, h := range p.group(t) {
-		whole, v := p.amount(h), p.nothing()
-		for d, part := range t.rule.PerHost {
-			switch {
-			case part.Amount != plan.Unlimited:
-				v[d] = min(part.Amount, whole[d])
-			case part.Percent != plan.Unlimited:
-				v[d] = fraction{uint64(part.Percent), 100_000}.of(whole[d])
-			}
-		}
-		along(whole, v, named)
-		plus(asked, v, 1)
-		v = least(v, p.left(h))
-		p.get(t, h, v)
-	}
-	return asked, slices.Equal(asked, p.got(t))
-}
-
-// takeAmount takes an aggregate amount: whole hosts that fit in it, and with `partial` a part of one at the end.
-func (p *pass) takeAmount(t title) (asked []int64, met bool) {
-	rest := slices.Clone(t.rule.Amount)
-	named := func(d int) bool { return t.rule.Amount[d] != plan.Unlimited }
-	gets := func(h *host, v []int64) {
-		if p.get(t, h, v) {
-			plus(rest, v, -1)
-		}
-	}
-	all := func(h *host, v []int64) {
-		some, fits := false, true
-		for d, n := range v {
-			some = some || named(d) && n > 0 && rest[d] > 0
-			fits = fits && (!named(d) || n <= rest[d])
-		}
-		if some && fits {
-			gets(h, v)
-		}
-	}
-	cut := func(h *host) {
-		left, v, some := p.left(h), p.nothing(), false
-		for d := range v {
-			if named(d) {
-				v[d] = min(left[d], rest[d])
-				some = some || v[d] > 0
-			}
-		}
-		if some {
-			along(left, v, named)
-			gets(h, v)
-		}
-	}
-	for _, h := range p.own(t) {
-		all(h, least(p.held(t, h), p.left(h)))
-	}
-	for _, h := range p.candidates(t) {
-		all(h, p.left(h))
-	}
-	if t.rule.Partial {
-		for _, h := range p.own(t) {
-			cut(h)
-		}
-		for _, h := range p.candidates(t) {
-			cut(h)
-		}
-	}
-	asked, met = p.got(t), true
-	for d, n := range t.rule.Amount {
-		if named(d) {
-			asked[d] = n
-			met = met && rest[d] == 0
-		}
-	}
-	return asked, met
 }

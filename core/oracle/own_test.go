@@ -299,7 +299,16 @@ func TestOwnHostLost(t *testing.T) {
 	g.state("h1", "ok")
 	g.cycle()
 	g.owned("/B h2=4 h3=4")
-	g.state("h3", "closed") // keeps its owner
+	g.state("h3", "closed") // MD-3: an idle closed host is given up for one that is open
+	g.cycle()
+	g.owned("/B h1=4 h2=4")
+	g.state("h1", "draining") // no open host is left
+	g.cycle()
+	g.owned("/B h1=4 h2=4")
+	g.wants("/B 4")
+	g.cycle()
+	g.state("h2", "closed") // B works on it
+	g.state("h3", "ok")
 	g.cycle()
 	g.owned("/B h2=4 h3=4")
 }

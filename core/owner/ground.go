@@ -26,7 +26,7 @@ func (o *Passes) survey(e Env, hosts []cluster.ParcelID, at []int32) *ownership.
 	s, p := e.State, &e.Plan.Parcels
 	g := &ownership.Ground{
 		Tree: &s.Policy.Tree, Plan: e.Plan.MD, Window: e.Window, Rank: e.Plan.RankOrder,
-		Cap: make([][]int64, len(p.Cap)),
+		Cap: make([][]int64, len(p.Cap)), Closed: make([]uint64, (len(hosts)+63)/64),
 	}
 	for d := range p.Cap {
 		g.Cap[d] = make([]int64, len(hosts))
@@ -53,10 +53,15 @@ func (o *Passes) survey(e Env, hosts []cluster.ParcelID, at []int32) *ownership.
 	return g
 }
 
-// surveyHost takes down what a host has and what is held on it; i is its place, k its first parcel.
+// surveyHost takes down what a host has, whether it is closed, and what is held on it; i is its place, k its first
+// parcel.
 func (o *Passes) surveyHost(e Env, g *ownership.Ground, i int32, k cluster.ParcelID) {
 	p, dims := &e.Plan.Parcels, len(e.Plan.Parcels.Cap)
 	end := p.End(k)
+	g.Closed[i>>6] &^= 1 << (i & 63)
+	if e.State.Host.State[p.Host[k]].Shut() {
+		g.Closed[i>>6] |= 1 << (i & 63)
+	}
 	for d := range p.Cap {
 		g.Cap[d][i] = 0
 		for _, v := range p.Cap[d][k:end] {

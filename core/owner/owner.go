@@ -98,7 +98,7 @@ func (o *Passes) Decide(e Env, out *Decisions) {
 	if p.Stirred {
 		since++
 	}
-	again := p.Deeds.AnyUnmet && since >= p.MD.OwnershipRebalance
+	again := p.Deeds.Open && since >= p.MD.OwnershipRebalance
 	if owned := p.Owns || len(p.Deeds.Host) > 0 || p.Parcels.Owned; !owned || !p.Reassign && !again {
 		return
 	}
@@ -180,7 +180,7 @@ func (o *Passes) write(e Env, d *cluster.Deeds) {
 	for i, n := range gave.Node {
 		d.Consumer[i], d.Host[i] = e.State.ConsumerOf[n], o.host[gave.Host[i]]
 	}
-	d.AnyUnmet, d.Unmet, d.Configured = a.AnyUnmet(), make([]int32, n), make([][]int64, len(gave.Amount))
+	d.Open, d.Unmet, d.Configured = a.Open(), make([]int32, n), make([][]int64, len(gave.Amount))
 	for dim := range d.Configured {
 		d.Configured[dim] = make([]int64, n)
 	}

@@ -36,6 +36,9 @@ func formOf(r *plan.OwnRule) form {
 	return remaining
 }
 
+// chooses tells whether a claim chooses its hosts, so that it may give up an idle one for a better one.
+func (c *claim) chooses() bool { return c.form == hosts || c.form == percent || c.form == amount }
+
 // claim is a rule of a consumer, with what it has come to.
 type claim struct {
 	node   plan.Node
@@ -256,6 +259,9 @@ func (a *Assigner) settleBusy(c partID) {
 	at := &a.part[c]
 	at.busy = a.use.first[at.host] != nothing && !zero(a.weigh(at.node, at.host))
 }
+
+// shut tells whether a host is closed or draining.
+func (a *Assigner) shut(h int32) bool { return a.closed[h>>6]>>(h&63)&1 != 0 }
 
 // belongs tells whether a host is of a group of the plan, any of the group -1.
 func (a *Assigner) belongs(h int32, group int) bool {

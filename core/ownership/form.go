@@ -195,21 +195,18 @@ func (s *sweep) mine(c partID) partID {
 	return of
 }
 
-// ownFirst sorts the claim's own: busy ones first, the most loaded first, ties in host order; then
-// idle ones in host order.
+// ownFirst sorts the claim's own: busy ones first, the most loaded first; then idle ones; of either those that are not
+// closed before those that are; ties in host order.
 func (s *sweep) ownFirst() {
 	slices.SortFunc(s.own, func(a, b held) int {
 		x, y := &s.part[a.cell], &s.part[b.cell]
-		order := 0
-		switch busy := s.part[a.part].busy; {
-		case busy != s.part[b.part].busy && busy:
-			return -1
-		case busy != s.part[b.part].busy:
-			return 1
-		case busy:
-			order = cmp.Compare(y.load, x.load)
+		busy, also := s.part[a.part].busy, s.part[b.part].busy
+		load := 0
+		if busy && also {
+			load = cmp.Compare(y.load, x.load)
 		}
-		return cmp.Or(order, cmp.Compare(x.host, y.host))
+		return cmp.Or(cmp.Compare(bit(also), bit(busy)), cmp.Compare(bit(s.shut(x.host)), bit(s.shut(y.host))), load,
+			cmp.Compare(x.host, y.host))
 	})
 }
 

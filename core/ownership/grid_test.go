@@ -21,6 +21,7 @@ func grid(hosts, owners int, seed uint64) *Ground {
 	g.Window = &plan.MDWindow{Own: make([][]plan.OwnRule, nodes), Reserve: make([]plan.Reserve, nodes),
 		Rank: make([]int32, nodes)}
 	shapes := [4][4]int64{{32, 128_000, 0, 32}, {64, 256_000, 0, 64}, {64, 512_000, 4, 64}, {128, 1_024_000, 8, 128}}
+	g.Closed = make([]uint64, (hosts+63)/64)
 	for range 4 {
 		g.Group = append(g.Group, make([]uint64, (hosts+63)/64))
 	}

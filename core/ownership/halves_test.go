@@ -58,6 +58,7 @@ func TestCramped(t *testing.T) {
 	w.g.Rank = []int32{0, 1, 2, 3, 4}
 	w.g.Plan = &plan.MDPlan{Groups: make([]plan.PlanGroup, 1), Member: slices.Repeat([]bool{true}, 5)}
 	w.g.Cap, w.g.Group = [][]int64{slices.Repeat([]int64{1}, hosts)}, [][]uint64{make([]uint64, (hosts+63)/64)}
+	w.g.Closed = make([]uint64, (hosts+63)/64)
 	w.g.Cap[0][0] = 1_000_000
 	for h := range hosts {
 		w.g.Group[0][h>>6] |= 1 << (h & 63)

@@ -8,9 +8,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// key is what candidates are sorted by, packed: smaller is better. From the highest bit on: part, kept,
+// key is what candidates are sorted by, packed: smaller is better. From the highest bit on: part, kept, closed,
 // second (public: another child lists the host; kept: others than the consumer itself had something), the victim
-// (31 bits, kept only; last in rank first), load (49 bits), had (public only), host (32 bits).
+// (31 bits, kept only; last in rank first), load (49 bits, of which 29 are in hi), had (public only), host (32 bits).
 type key struct{ hi, lo uint64 }
 
 func (a key) compare(b key) int {
@@ -23,17 +23,27 @@ func (a key) compare(b key) int {
 	return 1
 }
 
-// keyOf packs a key; victim is the rank of the consumer from whom the host is taken.
-func keyOf(part, kept, second bool, victim int32, load int64, had bool, host int32) (k key) {
-	k.hi = bit(part)<<63 | bit(kept)<<62 | bit(second)<<61 | uint64(load)>>19
-	if kept {
-		k.hi |= uint64(math.MaxInt32-victim) << 30
+// ranked is what a key is made of. The victim is the rank of the consumer from whom the host is taken.
+type ranked struct {
+	part, kept, closed, second, had bool
+	victim, host                    int32
+	load                            int64
+}
+
+// key packs what candidates are sorted by.
+func (r ranked) key() (k key) {
+	k.hi = bit(r.part)<<63 | bit(r.kept)<<62 | bit(r.closed)<<61 | bit(r.second)<<60 | uint64(r.load)>>20
+	if r.kept {
+		k.hi |= uint64(math.MaxInt32-r.victim) << 29
 	}
-	k.lo = uint64(load)&(1<<19-1)<<33 | bit(had)<<32 | uint64(uint32(host))
+	k.lo = uint64(r.load)&(1<<20-1)<<33 | bit(r.had)<<32 | uint64(uint32(r.host))
 	return k
 }
 
-// best tells whether a candidate is whole, public, listed by no other child, and idle.
+// free tells whether a candidate is whole, public, and not closed.
+func (a key) free() bool { return a.hi>>61 == 0 }
+
+// best tells whether a candidate is free, listed by no other child, and idle.
 func (a key) best() bool { return a.hi == 0 && a.lo>>33 == 0 }
 
 func bit(b bool) uint64 {
@@ -220,10 +230,13 @@ func (a *Assigner) rank(d *domain, n plan.Node, c partID, first pieceID, left []
 		}
 	}
 	at := &a.part[c]
+	r := ranked{part: begun, kept: kept, closed: a.shut(at.host), load: at.load, host: at.host}
 	if kept {
-		return keyOf(begun, true, others, victim-1, at.load, false, at.host)
+		r.second, r.victim = others, victim-1
+	} else {
+		r.second, r.had = d.listedBeside(at.host, n), had
 	}
-	return keyOf(begun, false, d.listedBeside(at.host, n), 0, at.load, had, at.host)
+	return r.key()
 }
 
 // common tells whether two vectors have something of the same dimension.
@@ -258,7 +271,7 @@ func (a *Assigner) entries(list []entry, d *domain, c partID) []entry {
 		}
 		e := entry{cell: c, version: at.version, from: from, to: to}
 		if from != start && pieces > entriesMax {
-			e.to, e.key = bounded, keyOf(true, false, false, 0, at.load, false, at.host)
+			e.to, e.key = bounded, ranked{part: true, load: at.load, host: at.host}.key()
 			return append(list, e)
 		}
 		e.key = a.rank(d, plan.None, c, p, left, from != start)

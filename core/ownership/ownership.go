@@ -20,6 +20,7 @@ type Ground struct {
 	Rank   []int32        // by Node: place in rank order among all consumers; siblings compare by it
 	Cap    [][]int64      // by dimension, then host: capacity with overcommit
 	Group  [][]uint64     // by plan group: bitset of hosts
+	Closed []uint64       // bitset of hosts that are closed or draining
 	Use    []Use          // what is held, a row per host and owner or finer, in any order
 
 	// Listed gives the index of a host named in a host_list, -1 when the plan has it not.
@@ -63,6 +64,7 @@ type Assigner struct {
 	next  int64 // number of the next new part
 
 	group     [][]uint64 // as in Ground
+	closed    []uint64   // as in Ground
 	members   []int64    // by group: its hosts that have something
 	sums      []wide     // by group, then dimension: what they have
 	shared    []int64    // by group, then group: hosts that are of both
@@ -138,9 +140,25 @@ func (a *Assigner) Unmet(n plan.Node) int32 {
 	return None
 }
 
-// AnyUnmet tells whether the last pass left a claim of any consumer unmet. O(claims).
-func (a *Assigner) AnyUnmet() bool {
-	return slices.ContainsFunc(a.claims, func(c claim) bool { return c.unmet || c.short > 0 })
+// Open tells whether the last pass left a claim of any consumer unmet, or with less than a whole host where hosts
+// count, or with a closed host that it chose (MD-3): such claims are tried again. O(claims and pieces).
+func (a *Assigner) Open() bool {
+	return slices.ContainsFunc(a.claims, func(c claim) bool { return c.unmet || c.short > 0 || a.wants(&c) })
+}
+
+// wants tells whether a claim that was met would rather have other hosts.
+func (a *Assigner) wants(c *claim) bool {
+	if !c.chooses() {
+		return false
+	}
+	for p := c.first; p != nothing; p = a.piece[p].after {
+		cell := a.part[a.piece[p].part].up
+		less := c.form != amount && !slices.Equal(a.givesOf(p), a.amountOf(cell))
+		if less || a.shut(a.part[cell].host) {
+			return true
+		}
+	}
+	return false
 }
 
 // Touched counts the rows that the last pass looked at: hosts of domains, parts and pieces, candidates. Blocks of

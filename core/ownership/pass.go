@@ -31,7 +31,8 @@ func (a *Assigner) sweepSome(had *Deeds, from, to int) {
 }
 
 // Update makes a pass that gives what Pass would, from what the last pass of this Assigner gave, when nothing is
-// otherwise than then but the hosts named: their capacity, their groups, or what is held on them, amounts or owners.
+// otherwise than then but the hosts named: their capacity, their groups, whether they are closed, or what is held on
+// them, amounts or owners.
 // g.Use needs their rows only, those of other hosts are passed over; tree, plan, window, ranks, the number of hosts and
 // who is listed must be those of the last pass. Hosts may be named twice, or without need. The cost follows what
 // changes by it, but for the rows of the result, which are copied in bulk. When a large part of the hosts has changed,
@@ -73,6 +74,7 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	for _, set := range g.Group {
 		a.group = append(a.group, slices.Clone(set))
 	}
+	a.closed = append(a.closed[:0], g.Closed...)
 	a.both(a.countHosts, func() {
 		a.use.reset(a.hosts)
 		for _, u := range g.Use {
@@ -197,6 +199,7 @@ func (a *Assigner) resurvey(changed []int32) {
 		for g, set := range a.g.Group {
 			a.group[g][h>>6] = a.group[g][h>>6]&^(1<<(h&63)) | set[h>>6]&(1<<(h&63))
 		}
+		a.closed[h>>6] = a.closed[h>>6]&^(1<<(h&63)) | a.g.Closed[h>>6]&(1<<(h&63))
 		a.surveyHost(h)
 		for _, g := range was {
 			if !a.belongs(h, g) {

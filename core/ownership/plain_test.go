@@ -30,6 +30,7 @@ type plainPass struct {
 	got        [][]plainPiece // by Node: what was taken, by host and rule
 	use        [][]Use        // by host
 	unmet      []int32
+	staysOpen  bool // a claim is unmet, or would rather have other hosts
 	configured [][]int64
 }
 
@@ -259,6 +260,7 @@ func (d *plainDomain) carryOut(at int) {
 		}
 	}
 	missing, met := t.form()
+	d.staysOpen = d.staysOpen || !met || t.wants()
 	if !met && (d.unmet[c.node] == None || c.rule < d.unmet[c.node]) {
 		d.unmet[c.node] = c.rule
 	}
@@ -269,6 +271,18 @@ func (d *plainDomain) carryOut(at int) {
 		}
 		d.configured[i][c.node] = share.Add(d.configured[i][c.node], sum)
 	}
+}
+
+// wants tells whether the claim has less than a whole host where hosts count, or a closed one that it chose.
+func (t *plainTaking) wants() bool {
+	chooses := t.rule.HostList == nil && t.rule.PerHost == nil && !t.rule.Remaining
+	for h, k := range t.got {
+		less := t.rule.Amount == nil && !slices.Equal(t.plainDomain.got[t.node][k].amount, t.whole[h])
+		if chooses && (less || t.shut(h)) {
+			return true
+		}
+	}
+	return false
 }
 
 // form takes as the rule's form says. What is missing is by how much more is configured than was got.
@@ -345,8 +359,11 @@ func (t *plainTaking) number(h int32) int64 {
 	return number
 }
 
+// shut tells whether a host is closed or draining.
+func (p *plainPass) shut(h int32) bool { return p.g.Closed[h>>6]>>(h&63)&1 != 0 }
+
 // own gives the hosts of the group on which the claim had something: busy ones first, the most
-// loaded first; then idle ones in host order.
+// loaded first; then idle ones in host order; of either closed ones last.
 func (t *plainTaking) own() (host []int32) {
 	busy := map[int32]bool{}
 	for _, one := range t.plainPass.had[t.node] {
@@ -358,15 +375,11 @@ func (t *plainTaking) own() (host []int32) {
 		}
 	}
 	slices.SortStableFunc(host, func(a, b int32) int {
-		switch {
-		case busy[a] && busy[b]:
-			return cmp.Compare(t.load[b], t.load[a])
-		case busy[a]:
-			return -1
-		case busy[b]:
-			return 1
+		load := 0
+		if busy[a] && busy[b] {
+			load = cmp.Compare(t.load[b], t.load[a])
 		}
-		return 0
+		return cmp.Or(before(busy[b], busy[a]), before(t.shut(a), t.shut(b)), load)
 	})
 	return host
 }
@@ -376,20 +389,32 @@ type plainCandidate struct {
 	host   int32
 	part   bool  // something of it was taken
 	kept   bool  // something of it is kept
+	shut   bool  // it is closed or draining
 	second bool  // public: another child lists it; kept: others than the consumer itself had something
 	victim int32 // kept: rank of the first of those who had it busy
 	load   int64
 	had    bool // public: somebody to come had something of it
 }
 
-// ceded tells whether the claim leaves a host that it had to who lists it, where another serves as well.
-func (t *plainTaking) ceded(h int32) bool {
-	busy := false
+// cedes tells how the claim leaves a host that it had where another serves as well.
+func (t *plainTaking) cedes(h int32) cession {
 	for _, one := range t.plainPass.had[t.node] {
-		busy = busy || one.host == h && one.busy
+		if one.host == h && one.busy {
+			return keeps
+		}
 	}
-	return !busy && slices.ContainsFunc(t.lister[h], func(n plan.Node) bool { return n != t.node })
+	counts := t.rule.Amount == nil
+	switch {
+	case t.shut(h) || counts && !slices.Equal(t.open(h, t.at), t.whole[h]):
+		return toBetter
+	case counts && slices.ContainsFunc(t.lister[h], func(n plan.Node) bool { return n != t.node }):
+		return toLister
+	}
+	return keeps
 }
+
+// free tells whether a host is whole, public, and not closed.
+func (c plainCandidate) free() bool { return !c.part && !c.kept && !c.shut }
 
 // candidates gives the hosts of the group of which something is left, the best first.
 func (t *plainTaking) candidates() []int32 {
@@ -400,7 +425,7 @@ func (t *plainTaking) candidates() []int32 {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b plainCandidate) int {
-		return cmp.Or(before(a.part, b.part), before(a.kept, b.kept), before(a.second, b.second),
+		return cmp.Or(before(a.part, b.part), before(a.kept, b.kept), before(a.shut, b.shut), before(a.second, b.second),
 			-cmp.Compare(a.victim, b.victim), cmp.Compare(a.load, b.load), before(a.had, b.had))
 	})
 	host := make([]int32, len(list))
@@ -412,7 +437,8 @@ func (t *plainTaking) candidates() []int32 {
 
 // candidate tells what a host is sorted by.
 func (t *plainTaking) candidate(h int32) plainCandidate {
-	c := plainCandidate{host: h, part: t.begun[h], kept: !zero(t.kept(h, t.at)), load: t.load[h]}
+	c := plainCandidate{host: h, part: t.begun[h], kept: !zero(t.kept(h, t.at)), shut: t.shut(h),
+		load: t.load[h]}
 	if !c.kept {
 		for _, n := range t.lister[h] {
 			c.second = c.second || n != t.node
@@ -495,27 +521,28 @@ func (t *plainTaking) mine(h int32) []int64 {
 // count takes a number of hosts, whole if it can.
 func (t *plainTaking) count(want int64) (missing []int64, met bool) {
 	own := t.own()
-	for _, h := range own {
-		if int64(len(t.got)) < want && !t.ceded(h) {
-			t.take(h, t.open(h, t.at))
+	again := func(what cession) {
+		for _, h := range own {
+			_, already := t.got[h]
+			if !already && int64(len(t.got)) < want && t.cedes(h) == what {
+				t.take(h, t.open(h, t.at))
+			}
 		}
 	}
-	for _, h := range t.candidates() {
-		_, already := t.got[h]
-		if c := t.candidate(h); !already && int64(len(t.got)) < want && !c.part && !c.kept && !c.second && c.load == 0 {
-			t.take(h, t.left[h])
+	others := func(serves func(c plainCandidate) bool) {
+		for _, h := range t.candidates() {
+			_, already := t.got[h]
+			if !already && int64(len(t.got)) < want && serves(t.candidate(h)) {
+				t.take(h, t.left[h])
+			}
 		}
 	}
-	for _, h := range own {
-		if int64(len(t.got)) < want && t.ceded(h) {
-			t.take(h, t.open(h, t.at))
-		}
-	}
-	for _, h := range t.candidates() {
-		if _, already := t.got[h]; !already && int64(len(t.got)) < want {
-			t.take(h, t.left[h])
-		}
-	}
+	again(keeps)
+	others(func(c plainCandidate) bool { return c.free() && !c.second && c.load == 0 })
+	again(toLister)
+	others(plainCandidate.free)
+	again(toBetter)
+	others(func(plainCandidate) bool { return true })
 	missing = make([]int64, t.dims)
 	short := want - int64(len(t.got))
 	if short <= 0 {
@@ -543,18 +570,28 @@ func (t *plainTaking) amount() (missing []int64, met bool) {
 			pay(short, v)
 		}
 	}
-	for _, h := range t.own() {
-		fit(h, plainLeast(t.had[h], t.left[h]))
+	turns := func(own, other func(h int32)) {
+		for _, what := range []cession{keeps, toBetter} {
+			for _, h := range t.own() {
+				if t.cedes(h) == what {
+					own(h)
+				}
+			}
+			for _, h := range t.candidates() {
+				if what == toBetter || t.candidate(h).free() {
+					other(h)
+				}
+			}
+		}
 	}
-	for _, h := range t.candidates() {
-		fit(h, slices.Clone(t.left[h]))
-	}
+	turns(func(h int32) { fit(h, plainLeast(t.had[h], t.left[h])) }, func(h int32) { fit(h, slices.Clone(t.left[h])) })
 	if t.rule.Partial && owing(short) {
-		for _, h := range append(t.own(), t.candidates()...) {
+		cut := func(h int32) {
 			v := plainCut(short, t.left[h])
 			t.take(h, v)
 			pay(short, v)
 		}
+		turns(cut, cut)
 	}
 	missing = make([]int64, t.dims)
 	for d, v := range short {

@@ -209,6 +209,7 @@ func (s *scene) ground() *Ground {
 			g.Cap[d] = append(g.Cap[d], x)
 		}
 	}
+	g.Closed = make([]uint64, (len(s.host)+63)/64)
 	for _, member := range s.member {
 		set := make([]uint64, (len(s.host)+63)/64)
 		for _, name := range member {

@@ -92,15 +92,17 @@ func (s *sweep) handDown() {
 }
 
 // settleCell notes which claims may get more of a clean cell, and whether another pass would leave it as it is: a claim
-// of a number of hosts takes what is open, and that may have changed since it did.
+// of a number of hosts takes what is open, and that may have changed since it did; one that chooses may cede a host.
 func (s *sweep) settleCell(c partID) {
 	left := s.behind
 	copy(left, s.amountOf(c))
 	settled := true
 	for p := s.part[c].first; p != nothing; p = s.piece[p].next {
 		of := &s.claims[s.piece[p].claim]
-		if of.form == hosts || of.form == percent {
-			settled = settled && slices.Equal(s.openBehind(p, left), s.givesOf(p)) && !s.cedes(of, c, s.piece[p].part)
+		if of.chooses() {
+			open := s.openBehind(p, left)
+			settled = settled && (of.form == amount || slices.Equal(open, s.givesOf(p))) &&
+				s.cedes(of, c, s.piece[p].part, open) == keeps
 		}
 		for i, v := range s.givesOf(p) {
 			left[i] -= v

@@ -31,49 +31,68 @@ func (s *sweep) has(c partID) []int64 {
 	return sum
 }
 
-// count takes a number of hosts, whole if it can. An idle one that another child lists is left to that one where
-// another serves as well.
+// cession says whether a claim leaves an idle host that it had where another serves as well.
+type cession uint8
+
+const (
+	keeps    cession = iota
+	toLister         // to another child, which lists it
+	toBetter         // it is closed or, where hosts count, no whole one can be had
+)
+
+// cedes is how a claim leaves a cell of which it had something, when so much of the cell is open to it.
+func (s *sweep) cedes(c *claim, cell, of partID, open []int64) cession {
+	switch {
+	case s.part[of].busy || !c.chooses():
+		return keeps
+	case s.shut(s.part[cell].host) || c.form != amount && !slices.Equal(open, s.amountOf(cell)):
+		return toBetter
+	case c.form != amount && s.d.listedBeside(s.part[cell].host, c.node):
+		return toLister
+	}
+	return keeps
+}
+
+// count takes a number of hosts, whole if it can. It leaves an idle one that it cedes where another serves as well.
 func (s *sweep) count(c *claim) {
 	c.want = s.wanted(c)
 	if s.openOwn()+c.count > c.want {
 		s.pull(c)
 		s.ownFirst()
 	}
-	s.takeOwn(c, false)
+	s.takeOwn(c, keeps)
 	if c.count < c.want {
-		s.fill(c, true)
+		s.fill(c, key.best)
 		s.ownFirst()
-		s.takeOwn(c, true)
-		s.fill(c, false)
+		s.takeOwn(c, toLister)
+		s.fill(c, key.free)
+		s.takeOwn(c, toBetter)
+		s.fill(c, nil)
 	}
 	c.unmet = c.count < c.want
 }
 
-// takeOwn takes hosts again of which the claim had something: those that it cedes, or the others.
-func (s *sweep) takeOwn(c *claim, ceded bool) {
+// takeOwn takes hosts again of which the claim had something: those that it cedes in that way.
+func (s *sweep) takeOwn(c *claim, what cession) {
 	for _, o := range s.own {
-		if c.count < c.want && s.in(s.part[o.cell].host) && s.cedes(c, o.cell, o.part) == ceded {
-			s.take(o.cell, s.open(o.cell))
+		if c.count >= c.want || !s.in(s.part[o.cell].host) || s.took(o.cell) {
+			continue
+		}
+		if open := s.open(o.cell); s.cedes(c, o.cell, o.part, open) == what {
+			s.take(o.cell, open)
 		}
 	}
 }
 
-// cedes tells whether the claim of a number of hosts leaves one that it has to another child that lists it: when it is
-// idle.
-func (s *sweep) cedes(c *claim, cell, of partID) bool {
-	return (c.form == hosts || c.form == percent) && !s.part[of].busy && s.d.listedBeside(s.part[cell].host, c.node)
-}
-
-// fill takes candidates until the claim has as many hosts as it wants: all of them, or only idle ones that are whole,
-// public, and listed by nobody else.
-func (s *sweep) fill(c *claim, idle bool) {
+// fill takes candidates until the claim has as many hosts as it wants: those of the first ranks, that serve; all when
+// serves is nil.
+func (s *sweep) fill(c *claim, serves func(key) bool) {
 	if c.count >= c.want {
 		return
 	}
-	serves := func(cell partID) bool { return !idle || s.rankNow(cell).best() }
 	if !s.full && s.missed > 0 { // it looked in vain through all that is clean
 		for _, cell := range s.ranking() {
-			if c.count < c.want && !s.took(cell) && serves(cell) {
+			if c.count < c.want && !s.took(cell) && s.serves(cell, serves) {
 				s.take(cell, s.leftOf(cell))
 			}
 		}
@@ -81,7 +100,7 @@ func (s *sweep) fill(c *claim, idle bool) {
 	}
 	for f := s.search(nil); c.count < c.want; {
 		cell := f.next()
-		if cell == nothing || !serves(cell) {
+		if cell == nothing || !s.serves(cell, serves) {
 			return
 		}
 		if !s.took(cell) {
@@ -90,10 +109,16 @@ func (s *sweep) fill(c *claim, idle bool) {
 	}
 }
 
+// serves tells whether a candidate is of the ranks that serve, of any when that is nil.
+func (s *sweep) serves(cell partID, serves func(key) bool) bool {
+	return serves == nil || serves(s.rankNow(cell))
+}
+
 // openOwn is of how many of its own hosts, as far as they are soiled, the claim may take something without ceding them.
 func (s *sweep) openOwn() (n int64) {
 	for _, o := range s.own {
-		if s.in(s.part[o.cell].host) && !s.cedes(&s.claims[s.id], o.cell, o.part) && !zero(s.open(o.cell)) {
+		open := s.open(o.cell)
+		if s.in(s.part[o.cell].host) && !zero(open) && s.cedes(&s.claims[s.id], o.cell, o.part, open) == keeps {
 			n++
 		}
 	}
@@ -122,38 +147,56 @@ func (s *sweep) amounts(c *claim, before []int64) {
 	if s.full {
 		s.ownFirst()
 	}
-	for _, o := range s.own {
-		if s.in(s.part[o.cell].host) {
-			s.takeFitting(o.cell, least(s.scratch, s.hadOf(o), s.leftOf(o.cell)), short)
-		}
-	}
 	grown := s.full
+	for _, o := range s.own {
+		s.takeOwnFitting(c, o, keeps, short)
+	}
 	for i, v := range short {
 		grown = grown || v > before[i]
 	}
+	fit := func(cell partID) { s.takeFitting(cell, s.leftAt(cell), short) }
+	s.candidates(grown, short, key.free, fit)
 	if owing(short) {
-		s.candidates(grown, short, func(cell partID) { s.takeFitting(cell, s.leftAt(cell), short) })
-	}
-	if s.rule.Partial && owing(short) {
-		s.addRests(c)
 		s.ownFirst()
 		for _, o := range s.own {
-			if s.in(s.part[o.cell].host) {
-				s.takeCut(o.cell, short)
-			}
+			s.takeOwnFitting(c, o, toBetter, short)
 		}
-		s.candidates(grown, nil, func(cell partID) { s.takeCut(cell, short) })
+	}
+	s.candidates(grown, short, nil, fit)
+	if s.rule.Partial && owing(short) {
+		s.addRests(c)
+		s.cuts(c, grown, short)
 	}
 	c.unmet = owing(short)
 }
 
-// candidates goes through the candidates of an amount as long as it is short: all of them when it is shorter than
-// before, else the soiled ones, for on the others it found nothing when it was as short.
-func (s *sweep) candidates(all bool, fitting []int64, visit func(partID)) {
+// cuts takes parts of hosts for what an amount is missing.
+func (s *sweep) cuts(c *claim, grown bool, short []int64) {
+	cut := func(cell partID) { s.takeCut(cell, short) }
+	own := func(what cession) {
+		s.ownFirst()
+		for _, o := range s.own {
+			if s.in(s.part[o.cell].host) && s.cedes(c, o.cell, o.part, nil) == what {
+				cut(o.cell)
+			}
+		}
+	}
+	own(keeps)
+	s.candidates(grown, nil, key.free, cut)
+	own(toBetter)
+	s.candidates(grown, nil, nil, cut)
+}
+
+// candidates goes through the candidates of an amount that serve as long as it is short: all of them when it is shorter
+// than before, else the soiled ones, for on the others it found nothing when it was as short.
+func (s *sweep) candidates(all bool, fitting []int64, serves func(key) bool, visit func(partID)) {
 	short := s.shortOf(s.id)
+	if !owing(short) {
+		return
+	}
 	if !all {
-		for _, cell := range s.ranking() {
-			if owing(short) {
+		for _, cell := range slices.Clone(s.ranking()) {
+			if owing(short) && s.serves(cell, serves) {
 				visit(cell)
 			}
 		}
@@ -161,10 +204,17 @@ func (s *sweep) candidates(all bool, fitting []int64, visit func(partID)) {
 	}
 	for f := s.search(fitting); owing(short); {
 		cell := f.next()
-		if cell == nothing {
+		if cell == nothing || !s.serves(cell, serves) {
 			return
 		}
 		visit(cell)
+	}
+}
+
+// takeOwnFitting takes a host again of which the claim had something and that it cedes in that way, if that fits.
+func (s *sweep) takeOwnFitting(c *claim, o held, what cession, short []int64) {
+	if s.in(s.part[o.cell].host) && s.cedes(c, o.cell, o.part, nil) == what {
+		s.takeFitting(o.cell, least(s.scratch, s.hadOf(o), s.leftOf(o.cell)), short)
 	}
 }
 

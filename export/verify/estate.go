@@ -27,6 +27,7 @@ type estate struct {
 	last       int64            // the last number
 	lists      map[string]string
 	unmet      map[string]bool
+	open       bool // a claim is unmet, or would rather have other hosts (MD-3)
 	configured map[string][]int64
 	// what is configured is not known: it goes by hosts as they were in the pass, and some are not there
 	guessed  bool
@@ -36,7 +37,7 @@ type estate struct {
 	aside    map[aside][]int64
 	window   *window
 	basis    string // what the pass went by, but for what is held
-	was      string // the rest of the input that the plan went by in the last cycle, where a claim is unmet
+	was      string // the rest of the input that the plan went by in the last cycle, where a claim is open
 	changes  int64  // cycles since the pass in which that changed
 }
 
@@ -138,7 +139,7 @@ func (v *verifier) own() {
 	}
 }
 
-// passDue tells whether it is time for a pass: what it goes by changed, or a claim is unmet and input changed often
+// passDue tells whether it is time for a pass: what it goes by changed, or a claim is open and input changed often
 // enough.
 func (v *verifier) passDue(t *plan, e *estate) bool {
 	w := t.at(v.now, v.m.policy.zone)
@@ -150,7 +151,7 @@ func (v *verifier) passDue(t *plan, e *estate) bool {
 		e.basis = basis
 		return true
 	}
-	if len(e.unmet) == 0 {
+	if !e.open {
 		return false
 	}
 	if now := v.asks(t); now != e.was {
@@ -171,7 +172,7 @@ func (v *verifier) basis(t *plan, groups map[string][]string) string {
 		}
 		for _, name := range groups[g] {
 			if h := v.m.hosts[name]; h.state != "unavail" && !zero(h.cap) {
-				fmt.Fprintf(&b, " %q%v", name, h.cap)
+				fmt.Fprintf(&b, " %q%v%t", name, h.cap, h.state == "closed" || h.state == "draining")
 			} else if v.m.policy.groups[g].cond != nil {
 				fmt.Fprintf(&b, " %q", name)
 			}
@@ -269,7 +270,7 @@ func (v *verifier) pass(t *plan, e *estate) map[part][]int64 {
 			}
 		}
 	}
-	if n.basis, n.window = e.basis, e.window; len(n.unmet) > 0 {
+	if n.basis, n.window = e.basis, e.window; n.open {
 		n.was = v.asks(t)
 	}
 	v.m.estates[t.name] = n

@@ -109,7 +109,7 @@ func (v *verifier) deeded(t *plan, e *estate, d *deeds) {
 			What: "the part came before that of " + list[i-1].host},
 			list[i].of != list[i-1].of || d.number[list[i-1]] < d.number[list[i]])
 	}
-	if len(e.unmet) > 0 && len(d.piece) > 0 {
+	if e.open && len(d.piece) > 0 {
 		v.equal(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, What: "cycles with other input since the last pass"},
 			e.changes, d.since)
 	}
@@ -153,7 +153,7 @@ func (v *verifier) inherit(t *plan, d *deeds) {
 	for _, number := range d.number {
 		n.last = max(n.last, number)
 	}
-	if len(n.unmet) > 0 {
+	if n.open {
 		n.was = v.asks(t)
 	}
 	for _, h := range v.m.hosts {

@@ -19,6 +19,9 @@ type ownRule struct {
 	perHost   []hostPart // by dimension
 }
 
+// chooses tells whether a rule chooses its hosts: it names no hosts, and does not take something of each.
+func (r *ownRule) chooses() bool { return r.list == nil && r.perHost == nil && !r.remaining }
+
 // hostPart is a part of each host in a dimension: an amount, or thousandths of a percent.
 type hostPart struct{ amount, percent int64 }
 

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -88,6 +87,7 @@ func (p *pass) divide(up string) {
 		if !met {
 			p.next.unmet[c.of] = true
 		}
+		p.next.open = p.next.open || !met || p.wants(c)
 	}
 }
 
@@ -166,17 +166,59 @@ func (p *pass) held(c ownClaim, host string) []int64 {
 	return v
 }
 
+// closed tells whether nothing new may start on a host.
+func (p *pass) closed(host string) bool {
+	state := p.m.hosts[host].state
+	return state == "closed" || state == "draining"
+}
+
+// wants tells whether a claim that was met has less than a whole host where hosts count, or a closed one that it chose.
+func (p *pass) wants(c ownClaim) bool {
+	return c.rule.chooses() && slices.ContainsFunc(p.next.pieces, func(q piece) bool {
+		mine := q.of == c.of && q.rule == c.i
+		less := c.rule.amount == nil && !slices.Equal(q.v, p.amount[q.host])
+		return mine && (less || p.closed(q.host))
+	})
+}
+
+// cession says whether a claim leaves an idle host that it had where another serves as well.
+type cession int
+
+const (
+	keeps    cession = iota
+	toLister         // to another child, which lists it
+	toBetter         // it is closed or, where hosts count, no whole one can be had
+)
+
+// cedes is how a claim leaves a host that it had.
+func (p *pass) cedes(c ownClaim, host string) cession {
+	hosts := c.rule.amount == nil
+	switch {
+	case p.busy(c.of, host):
+		return keeps
+	case p.closed(host) || hosts && !slices.Equal(p.open(host), p.amount[host]):
+		return toBetter
+	case hosts && p.listedBeside(c, host):
+		return toLister
+	}
+	return keeps
+}
+
+// open is what a claim may take of a host that it had.
+func (p *pass) open(host string) []int64 { return plus(slices.Clone(p.left[host]), p.kept(host), -1) }
+
 // first are the hosts of which a claim had something, in the order in which it takes them again: busy ones, the most
-// loaded first, then idle ones.
+// loaded first, then idle ones; of either those that are not closed before those that are.
 func (p *pass) first(c ownClaim) []string {
 	list := slices.DeleteFunc(p.of(c.rule.group), func(h string) bool { return zero(p.held(c, h)) })
-	merit := map[string]int64{}
+	merit := map[string][]int64{}
 	for _, h := range list {
+		merit[h] = []int64{1, bit(p.closed(h)), 0}
 		if p.busy(c.of, h) {
-			merit[h] = 1 + p.load(h)
+			merit[h] = []int64{0, bit(p.closed(h)), -p.load(h)}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(merit[b], merit[a]) })
+	slices.SortStableFunc(list, func(a, b string) int { return slices.Compare(merit[a], merit[b]) })
 	return list
 }
 
@@ -193,17 +235,20 @@ func (p *pass) candidates(c ownClaim) []string {
 	return list
 }
 
-// merit orders candidates, the least first: whole before parts, public before kept.
-func (p *pass) merit(c ownClaim, host string) []int64 {
-	is := func(b bool) int64 {
-		if b {
-			return 1
-		}
-		return 0
+// bit is 1 for what is true, else 0.
+func bit(b bool) int64 {
+	if b {
+		return 1
 	}
-	part, load := is(!slices.Equal(p.left[host], p.amount[host])), p.load(host)
+	return 0
+}
+
+// merit orders candidates, the least first: whole before parts, public before kept, open before closed.
+func (p *pass) merit(c ownClaim, host string) []int64 {
+	part, shut, load := bit(!slices.Equal(p.left[host], p.amount[host])), bit(p.closed(host)), p.load(host)
 	if zero(p.kept(host)) {
-		return []int64{part, 0, is(p.listedBeside(c, host)), load, is(slices.ContainsFunc(p.theirs[host], p.coming))}
+		awaited := bit(slices.ContainsFunc(p.theirs[host], p.coming))
+		return []int64{part, 0, shut, bit(p.listedBeside(c, host)), load, awaited}
 	}
 	others, rank := false, len(p.kids)
 	for _, q := range p.theirs[host] {
@@ -213,7 +258,13 @@ func (p *pass) merit(c ownClaim, host string) []int64 {
 			}
 		}
 	}
-	return []int64{part, 1, is(others), -int64(rank), load}
+	return []int64{part, 1, shut, bit(others), -int64(rank), load}
+}
+
+// serves tells whether a candidate's merit is 0 in so many places: 3 for one that is whole, public and not closed, 5
+// for one that is listed by no other child, and idle, besides.
+func (p *pass) serves(c ownClaim, host string, places int) bool {
+	return slices.Max(p.merit(c, host)[:places]) == 0
 }
 
 // get gives a claim something of a host; false when that is nothing.

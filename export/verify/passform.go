@@ -104,18 +104,26 @@ func (p *pass) takeHosts(c ownClaim) {
 		}
 	}
 	had := p.first(c)
-	for _, ceded := range []bool{false, true} {
+	again := func(what cession) {
 		for _, h := range had {
-			if ceded == (!p.busy(c.of, h) && p.listedBeside(c, h)) {
-				get(h, plus(slices.Clone(p.left[h]), p.kept(h), -1))
+			if p.cedes(c, h) == what {
+				get(h, p.open(h))
 			}
 		}
+	}
+	others := func(serves func(h string) bool) {
 		for _, h := range p.candidates(c) {
-			if ceded || slices.Max(p.merit(c, h)[:4]) == 0 { // only what serves as well as a host that is ceded
+			if serves(h) {
 				get(h, p.left[h])
 			}
 		}
 	}
+	again(keeps)
+	others(func(h string) bool { return p.serves(c, h, 5) })
+	again(toLister)
+	others(func(h string) bool { return p.serves(c, h, 3) })
+	again(toBetter)
+	others(func(string) bool { return true })
 }
 
 // listedBeside tells whether another child of the domain than the claim's lists a host.
@@ -187,18 +195,22 @@ func (p *pass) takeAmount(c ownClaim) {
 			gets(h, v)
 		}
 	}
-	for _, h := range p.first(c) {
-		all(h, least(p.held(c, h), p.left[h]))
+	turns := func(own, other func(h string)) {
+		for _, what := range []cession{keeps, toBetter} {
+			for _, h := range p.first(c) {
+				if p.cedes(c, h) == what {
+					own(h)
+				}
+			}
+			for _, h := range p.candidates(c) {
+				if what == toBetter || p.serves(c, h, 3) {
+					other(h)
+				}
+			}
+		}
 	}
-	for _, h := range p.candidates(c) {
-		all(h, p.left[h])
-	}
+	turns(func(h string) { all(h, least(p.held(c, h), p.left[h])) }, func(h string) { all(h, p.left[h]) })
 	if c.rule.partial {
-		for _, h := range p.first(c) {
-			cut(h)
-		}
-		for _, h := range p.candidates(c) {
-			cut(h)
-		}
+		turns(cut, cut)
 	}
 }
