@@ -24,7 +24,7 @@ type gathered struct {
 	rows   [][]string
 	calls  int
 	coded  bool
-	dict   map[string]string // by column and generation: its texts
+	dict   map[string]string // by number of the column and generation: its texts
 	broken string            // a vector that breaks the contract
 }
 
@@ -42,7 +42,7 @@ func (g *gathered) emit(rows int, columns []vector) error {
 			g.broken = fmt.Sprintf("%s: %d rows in a batch of %d", v.name, v.rows, rows)
 		}
 		if v.kind == vectorCoded {
-			g.generation(v)
+			g.generation(c, v)
 		}
 		for i := range rows {
 			g.rows[first+i][c] = valueText(v, i)
@@ -52,12 +52,12 @@ func (g *gathered) emit(rows int, columns []vector) error {
 }
 
 // generation notes a breach of the promise that texts stay as long as the generation does.
-func (g *gathered) generation(v *vector) {
+func (g *gathered) generation(c int, v *vector) {
 	g.coded = true
 	if g.dict == nil {
 		g.dict = map[string]string{}
 	}
-	key, texts := fmt.Sprint(v.name, v.generation), fmt.Sprint(v.offsets, v.data)
+	key, texts := fmt.Sprint(c, " ", v.generation), fmt.Sprint(v.offsets, v.data)
 	if old, ok := g.dict[key]; ok && old != texts {
 		g.broken = v.name + ": texts changed within a generation"
 	}
