@@ -24,7 +24,7 @@ type Deeds struct {
 
 	// By Node of the policy that was in force then; good until another comes.
 	Unmet      []int32   // the first rule that was not met, NoID: none
-	Open       bool      // whether a claim is to be tried again: an unmet one, or one that would rather have other hosts
+	Open       bool      // whether a claim is tried again: an unmet one, or one that would rather have other hosts
 	Configured [][]int64 // by dimension
 	Reserved   [][]int64 // by dimension
 

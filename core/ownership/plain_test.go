@@ -425,8 +425,8 @@ func (t *plainTaking) candidates() []int32 {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b plainCandidate) int {
-		return cmp.Or(before(a.part, b.part), before(a.kept, b.kept), before(a.shut, b.shut), before(a.second, b.second),
-			-cmp.Compare(a.victim, b.victim), cmp.Compare(a.load, b.load), before(a.had, b.had))
+		return cmp.Or(before(a.part, b.part), before(a.kept, b.kept), before(a.shut, b.shut),
+			before(a.second, b.second), -cmp.Compare(a.victim, b.victim), cmp.Compare(a.load, b.load), before(a.had, b.had))
 	})
 	host := make([]int32, len(list))
 	for i, c := range list {
@@ -584,7 +584,8 @@ func (t *plainTaking) amount() (missing []int64, met bool) {
 			}
 		}
 	}
-	turns(func(h int32) { fit(h, plainLeast(t.had[h], t.left[h])) }, func(h int32) { fit(h, slices.Clone(t.left[h])) })
+	turns(func(h int32) { fit(h, plainLeast(t.had[h], t.left[h])) },
+		func(h int32) { fit(h, slices.Clone(t.left[h])) })
 	if t.rule.Partial && owing(short) {
 		cut := func(h int32) {
 			v := plainCut(short, t.left[h])
