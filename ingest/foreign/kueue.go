@@ -24,6 +24,9 @@ type kueue struct {
 	hosts   []hostRow
 	demand  []demandRow
 	joined  map[string]string // flavor whose hosts are those of a different one: that one
+
+	topologies []*kueueObject
+	located    map[string]int // label of a level at which some host has a place: how deep it lies, from 1
 }
 
 // kueueObject is a manifest.
@@ -74,6 +77,7 @@ func Kueue(files []File) (*Result, error) {
 		return nil, err
 	}
 	k.flavorGroups()
+	k.readTopologies()
 	k.makeHosts()
 	k.plan()
 	k.workloads()
@@ -102,7 +106,7 @@ func (k *kueue) object(file string, d *node) {
 		space: d.value("metadata", "namespace")}
 	list := map[string]*[]*kueueObject{
 		"ClusterQueue": &k.queues, "Cohort": &k.cohorts, "ResourceFlavor": &k.flavors, "LocalQueue": &k.locals,
-		"Node": &k.nodes, "Workload": &k.work,
+		"Node": &k.nodes, "Workload": &k.work, "Topology": &k.topologies,
 	}[kind]
 	switch {
 	case kind == "":
@@ -110,7 +114,7 @@ func (k *kueue) object(file string, d *node) {
 		return
 	case list == nil:
 		k.result.Report.Add(file, d.line, "kind "+kind,
-			"is none of ClusterQueue, Cohort, ResourceFlavor, LocalQueue, Node, Workload")
+			"is none of ClusterQueue, Cohort, ResourceFlavor, LocalQueue, Topology, Node, Workload")
 		return
 	case nameFault(o.name) != "":
 		k.faults.add(file, d.line, "%s: metadata.name %q %s", kind, o.name, nameFault(o.name))
@@ -142,7 +146,6 @@ var kueueLost = map[string]string{
 	"admissionScope":            "`share: {half_life}` of the plan counts what was used before; set it there",
 	"nodeTaints":                "a node's taints do not bar anybody; a requirement may name hosts or attributes",
 	"tolerations":               "a node's taints do not bar anybody; a requirement may name hosts or attributes",
-	"topologyName":              togetherInstead,
 	"concurrentAdmissionPolicy": "an allocation is asked for once",
 }
 

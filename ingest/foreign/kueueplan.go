@@ -25,7 +25,7 @@ func (k *kueue) flavorGroups() {
 		}
 	}
 	for _, f := range k.flavors {
-		k.known(f, f.at("spec"), "", []string{"nodeLabels"}, kueueLost)
+		k.known(f, f.at("spec"), "", []string{"nodeLabels", "topologyName"}, kueueLost)
 		if !slices.Contains(names, f.name) {
 			k.result.Report.Add(f.file, f.line, "ResourceFlavor "+f.name,
 				"nobody has a quota of it: its hosts are in no plan")
@@ -73,7 +73,8 @@ func (k *kueue) makeHosts() {
 func (k *kueue) host(n *kueueObject) {
 	h := hostRow{name: n.name, size: map[string]int64{}, text: map[string]string{},
 		closed: n.value("spec", "unschedulable") == "true"}
-	best, labels := "", -1
+	var best *kueueObject
+	labels := -1
 	for _, f := range k.flavors {
 		want := f.at("spec", "nodeLabels")
 		fits := true
@@ -88,17 +89,18 @@ func (k *kueue) host(n *kueueObject) {
 			}
 			if count == labels {
 				k.result.Report.Add(n.file, n.line, "a node's second flavor",
-					fmt.Sprintf("it has the labels of %s too, and counts to %s", f.name, best))
+					fmt.Sprintf("it has the labels of %s too, and counts to %s", f.name, best.name))
 			}
 			if count > labels {
-				best, labels = f.name, count
+				best, labels = f, count
 			}
 		}
 	}
-	if best == "" {
+	if best == nil {
 		k.result.Report.Add(n.file, n.line, "a node", "it has the labels of no flavor: it is in no plan")
 	} else {
-		h.text[kueueFlavor] = k.hostsOf(best)
+		h.text[kueueFlavor] = k.hostsOf(best.name)
+		k.locate(n, best, &h)
 	}
 	k.allocatable(n.file, n.name, n.node, h.size)
 	k.result.Report.Carry("node", 1)
@@ -307,6 +309,9 @@ func (k *kueue) workloads() {
 		case k.finished(w):
 			k.result.Report.Add(w.file, w.line, "a workload", "it is finished")
 			continue
+		case w.value("spec", "active") == "false":
+			k.result.Report.Add(w.file, w.line, "a workload", "it is not active")
+			continue
 		case i < 0:
 			k.result.Report.Add(w.file, w.line, "a workload",
 				fmt.Sprintf("there is no LocalQueue %s in its namespace", name))
@@ -343,19 +348,12 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 	}
 	for _, s := range sets.items {
 		row := demandRow{consumer: consumer, allocation: w.space + "." + w.name, sub: s.value("name"), units: 1,
-			size: make([]int64, len(k.p.dims)), gang: true}
-		if c := s.at("count"); c != nil {
-			n, _, ok := quantity(c.text, quantitySuffix[""])
-			if !ok {
-				k.faults.add(w.file, c.line, "Workload %s: count %q: must be a whole number", w.name, c.text)
-				continue
-			}
-			row.units = n
+			size: make([]int64, len(k.p.dims))}
+		if !k.counts(w, s, &row) {
+			continue
 		}
-		if v := s.at("topologyRequest"); v != nil {
-			k.result.Report.Add(w.file, v.line, "Workload: topologyRequest",
-				togetherInstead)
-		}
+		k.gather(w, s, &row)
+		k.known(w, s, "podSets.", []string{"name", "count", "minCount", "topologyRequest", "template"}, nil)
 		spec := s.at("template", "spec")
 		if c := spec.at("containers"); c != nil {
 			for _, one := range c.items {
@@ -376,6 +374,31 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 		k.demand = append(k.demand, row)
 		k.result.Report.Carry("pod set of workload", 1)
 	}
+}
+
+// counts reads how many pods a pod set has, and with how many of them Kueue may start it. It returns false where they
+// are no numbers.
+func (k *kueue) counts(w *kueueObject, set *node, row *demandRow) bool {
+	read := func(key string, missing int64) (int64, bool) {
+		c := set.at(key)
+		if c == nil || c.text == "" {
+			return missing, true
+		}
+		n, exact, ok := quantity(c.text, quantitySuffix[""])
+		if !ok || !exact {
+			k.faults.add(w.file, c.line, "Workload %s: %s %q: must be a whole number", w.name, key, c.text)
+		}
+		return n, ok && exact
+	}
+	var ok bool
+	if row.units, ok = read("count", 1); !ok {
+		return false
+	}
+	if row.least, ok = read("minCount", row.units); !ok {
+		return false
+	}
+	row.least = max(1, min(row.least, row.units))
+	return true
 }
 
 // requests adds what a container requests to a size.

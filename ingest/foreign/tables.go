@@ -88,10 +88,11 @@ type demandRow struct {
 	consumer, allocation, sub, plan string
 	units                           int64
 	size                            []int64 // by dimension
-	gang                            bool    // all units at once, or none
+	least                           int64   // min_units; below 2: no gang
+	together                        string  // "": units lie anywhere
 }
 
-// demandTable makes a table of demand; sub and plan have columns where some row has any.
+// demandTable makes a table of demand; min_units, together, sub and plan have columns where some row has any.
 func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
 	t := &cluster.DemandTable{Rows: len(rows), Consumer: column(), Allocation: column(), Sub: column(), Plan: column(),
 		Requirement: column()}
@@ -105,13 +106,15 @@ func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
 			t.Size[d] = append(t.Size[d], r.size[d])
 		}
 	}
-	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.gang && r.units > 1 }) {
+	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.least > 1 }) {
 		for _, r := range rows {
-			least := int64(1)
-			if r.gang {
-				least = max(1, r.units)
-			}
-			t.MinUnits = append(t.MinUnits, least)
+			t.MinUnits = append(t.MinUnits, max(1, r.least))
+		}
+	}
+	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.together != "" }) {
+		t.Together = column()
+		for _, r := range rows {
+			add(&t.Together, r.together)
 		}
 	}
 	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.sub != "" }) {
