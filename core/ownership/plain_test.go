@@ -426,7 +426,8 @@ func (t *plainTaking) candidates() []int32 {
 	}
 	slices.SortStableFunc(list, func(a, b plainCandidate) int {
 		return cmp.Or(before(a.part, b.part), before(a.kept, b.kept), before(a.shut, b.shut),
-			before(a.second, b.second), -cmp.Compare(a.victim, b.victim), cmp.Compare(a.load, b.load), before(a.had, b.had))
+			before(a.second, b.second),
+			-cmp.Compare(a.victim, b.victim), cmp.Compare(a.load, b.load), before(a.had, b.had))
 	})
 	host := make([]int32, len(list))
 	for i, c := range list {
