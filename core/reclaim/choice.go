@@ -146,9 +146,9 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 			if h.Pool[q] != from || h.Set[q] != cluster.NoID && !has(g.altered, int(k)) {
 				continue
 			}
-			gang := g.gangOf(sub)
+			gang, youngGang := g.gangOf(sub), g.isYoungGang(sub)
 			core := gang.core[q]
-			if core > 0 && !gang.young {
+			if core > 0 && !youngGang {
 				list = append(list, unit{
 					granted: h.Granted[gang.newest], since: h.Granted[q], place: h.Parcel[gang.newest], sub: sub,
 					parcel: k, units: core, core: true,
@@ -158,7 +158,7 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 			if rest := h.Units[q] - core; rest > 0 && !young {
 				list = append(list, unit{granted: h.Granted[q], place: k, sub: sub, parcel: k, units: rest})
 			}
-			g.noteYoung(young || gang.young)
+			g.noteYoung(young || youngGang)
 		}
 	})
 	slices.SortFunc(list, g.newerUnit)

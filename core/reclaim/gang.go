@@ -18,7 +18,7 @@ import (
 type gangUnits struct {
 	core   map[cluster.HoldingID]int64 // of holdings, the units that it may not do without
 	newest cluster.HoldingID           // of these
-	young  bool                        // one of those that stay is young
+	young  bool                        // one of those that stayed then is young
 }
 
 // noGang is of sub-allocations without min_units.
@@ -58,6 +58,16 @@ func (g *Stage) gangOf(sub cluster.SubID) *gangUnits {
 		}
 	}
 	return gang
+}
+
+// isYoungGang tells whether a unit that stays with a gang is young: then none of its last min_units is a victim. O(1)
+// where none was when the stage began, else what it holds.
+func (g *Stage) isYoungGang(sub cluster.SubID) bool {
+	if !g.gangOf(sub).young {
+		return false
+	}
+	stay, _, _ := g.rowsOf(sub)
+	return slices.ContainsFunc(stay, func(i int32) bool { return g.isYoung(g.row[i].leaf, g.row[i].granted) })
 }
 
 // coreOf is how many units of a holding a gang may not do without.

@@ -56,7 +56,7 @@ func (g *Stage) addPiece(list []piece, i int32) []piece {
 	p := piece{row: i, place: i, leaf: one.leaf, pair: g.fair.v.find(g, one.leaf, one.shape), units: one.units}
 	young := g.isYoung(one.leaf, one.granted)
 	if one.core {
-		young, p.gang, p.place = g.gangOf(one.sub).young, true, g.newestOf(i)
+		young, p.gang, p.place = g.isYoungGang(one.sub), true, g.newestOf(i)
 		same := slices.IndexFunc(list, func(o piece) bool { return o.gang && g.row[o.row].sub == one.sub })
 		if same >= 0 && !young {
 			if list[same].units += one.units; g.newer(one, &g.row[list[same].row]) < 0 {
