@@ -50,14 +50,14 @@ var mayImport = map[string][]string{
 	"core/oracle":   {"core/plan"},
 	"core/scenario": {"core/cycle", "core/standing", "core/cluster", "core/plan", "core/decision", "ingest/table",
 		"github.com/goccy/go-yaml"},
-	"ingest/table": {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go",
-		"github.com/klauspost/compress"},
+	"ingest/table": {"core/cluster", "core/column", "core/plan", "github.com/apache/arrow",
+		"github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"export": {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow",
 		"github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
 	"export/verify": {"export", "core/column", "core/decision", "github.com/parquet-go/parquet-go",
 		"github.com/goccy/go-yaml"},
-	"datasets": {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go",
+	"datasets": {"core/cluster", "core/column", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go",
 		"github.com/goccy/go-yaml"},
 	"ingest/foreign": {"core/cluster", "core/cycle", "core/decision", "core/plan", "datasets",
 		"github.com/goccy/go-yaml"},
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table",
 		"github.com/jedib0t/go-pretty",
 	},
-	"bench/measure": {"bench/bound", "core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"bench/measure": {"bench/bound", "core/cycle", "core/cluster", "core/column", "core/plan", "core/decision"},
 	"cmd/stint":     {"*"},
 
 	// The service.
@@ -101,8 +101,8 @@ var mayImport = map[string][]string{
 	"ingest/console":         {},
 	"ingest/console/browser": {"github.com/go-rod/rod"},
 	"ingest/server": {
-		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "core/simulation",
-		"ingest/table", "ingest/console", "export", "github.com/valyala/fasthttp",
+		"core/engine", "core/journal", "core/cluster", "core/column", "core/plan", "core/decision", "core/explain",
+		"core/simulation", "ingest/table", "ingest/console", "export", "github.com/valyala/fasthttp",
 		"github.com/prometheus/client_golang", "github.com/klauspost/compress", "golang.org/x/sys/unix",
 	},
 	"bench/service": {"*"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 )
@@ -14,28 +15,64 @@ import (
 var updatePages = flag.Bool("update", false, "write what pages say of columns anew")
 
 // columnBlock is what docs/log.md says of the columns of a table.
-var columnBlock = regexp.MustCompile(`(?m)^\*\*(\w+)\*\*:[^|\n]*\n(?:[^|*\n][^|\n]*\n|\n)*` +
+var columnBlock = regexp.MustCompile(`(?m)^\*\*(\w+)\*\*[^|\n]*\n(?:[^|*\n][^|\n]*\n|\n)*` +
 	`\| column \| type \| \|\n\|---\|---\|---\|\n((?:\|.*\n)*)`)
 
 // TestLogPage holds the lists of columns of docs/log.md against the schemas. With -update it writes them.
 func TestLogPage(t *testing.T) {
-	const page = "docs/log.md"
+	holdPage(t, "docs/log.md", columnBlock, 18, func(table string) (string, bool) {
+		schema, ok := decision.SchemaOf(table)
+		return columnRows(schema), ok
+	})
+}
+
+// inputBlock is what docs/tables.md says of the columns of a table.
+var inputBlock = regexp.MustCompile(`(?m)^## (\w+)\n(?:[^|\n][^\n]*\n|\n)*` +
+	`\| column \| type \| default \| meaning \|\n\|---\|---\|---\|---\|\n((?:\|.*\n)*)`)
+
+// TestTablesPage holds the lists of columns of docs/tables.md against the schemas, as TestLogPage does.
+func TestTablesPage(t *testing.T) {
+	sizes := []string{"a dimension"}
+	tables := map[string]column.Schema{
+		"hosts": new(cluster.HostTable).Schema(sizes), "demand": new(cluster.DemandTable).Schema(sizes),
+		"running": new(cluster.HoldingTable).Schema(), "releases": new(cluster.HoldingTable).Releases(),
+	}
+	holdPage(t, "docs/tables.md", inputBlock, len(tables), func(table string) (string, bool) {
+		schema, ok := tables[table]
+		var b strings.Builder
+		for _, l := range schema.Lines {
+			name, fallback := "`"+l.Name+"`", l.Input.Default
+			if l.Name == sizes[0] {
+				name = "a dimension of the policy"
+			}
+			if !l.Nullable {
+				fallback = "required"
+			}
+			b.WriteString("| " + name + " | " + l.Input.Type + " | " + fallback + " | " + l.Doc + " |\n")
+		}
+		return b.String(), ok
+	})
+}
+
+// holdPage holds the blocks of a page against the rows of their tables: its first group is the table, its second
+// the rows. With -update it writes them.
+func holdPage(t *testing.T, page string, block *regexp.Regexp, least int, rows func(table string) (string, bool)) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
-	want := columnBlock.ReplaceAllStringFunc(string(text), func(block string) string {
-		m := columnBlock.FindStringSubmatch(block)
-		schema, ok := decision.SchemaOf(m[1])
+	want := block.ReplaceAllStringFunc(string(text), func(is string) string {
+		m := block.FindStringSubmatch(is)
+		lines, ok := rows(m[1])
 		if !ok {
 			t.Errorf("%s tells of a table %s, which there is not", page, m[1])
-			return block
+			return is
 		}
 		found++
-		return strings.TrimSuffix(block, m[2]) + columnRows(schema)
+		return strings.TrimSuffix(is, m[2]) + lines
 	})
-	if found < 10 {
+	if found < least {
 		t.Errorf("%s has lists of the columns of %d tables", page, found)
 	}
 	if want == string(text) {
@@ -50,7 +87,7 @@ func TestLogPage(t *testing.T) {
 	is := strings.Split(string(text), "\n")
 	for i, line := range strings.Split(want, "\n") {
 		if i >= len(is) || is[i] != line {
-			t.Fatalf("%s:%d: it should say\n%s\n(go test -run TestLogPage . -update writes it)", page, i+1, line)
+			t.Fatalf("%s:%d: it should say\n%s\n(go test -run 'Test.*Page$' . -update writes it)", page, i+1, line)
 		}
 	}
 }

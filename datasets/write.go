@@ -14,6 +14,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stintd/stint/core/cluster"
+	schema "github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -58,14 +59,14 @@ func (d *Dataset) Write(dir, format string) error {
 			return fmt.Errorf("%s: is already there", filepath.Join(dir, n))
 		}
 	}
-	schema := filepath.Join(dir, plan.SchemaFile)
-	if was, err := os.ReadFile(schema); err == nil && !bytes.Equal(was, plan.Schema()) {
-		return fmt.Errorf("%s: is already there, and is another one", schema)
+	schemaFile := filepath.Join(dir, plan.SchemaFile)
+	if was, err := os.ReadFile(schemaFile); err == nil && !bytes.Equal(was, plan.Schema()) {
+		return fmt.Errorf("%s: is already there, and is another one", schemaFile)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if err := os.WriteFile(schema, plan.Schema(), 0o666); err != nil {
+	if err := os.WriteFile(schemaFile, plan.Schema(), 0o666); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, names[0]), append([]byte(plan.SchemaLine), d.Plan...),
@@ -80,21 +81,11 @@ func (d *Dataset) Write(dir, format string) error {
 	if d.Demand == nil {
 		return nil
 	}
-	return writeFile(filepath.Join(dir, names[2]), format, d.Demand.Rows, d.demandColumns())
+	return writeFile(filepath.Join(dir, names[2]), format, d.Demand.Rows, columnsOf(d.Demand.Schema(d.Dimensions)))
 }
 
 func (d *Dataset) hostColumns() []column {
-	columns := []column{{name: "host", text: &d.Hosts.Host}}
-	if d.Hosts.State != nil {
-		state := cluster.TextColumn{Names: &cluster.Names{}}
-		for _, s := range d.Hosts.State {
-			state.Code = append(state.Code, state.Names.InternString(cluster.HostStates[s]))
-		}
-		columns = append(columns, column{name: "state", text: &state})
-	}
-	for i, n := range d.Dimensions {
-		columns = append(columns, column{name: n, ints: d.Hosts.Size[i]})
-	}
+	columns := columnsOf(d.Hosts.Schema(d.Dimensions))
 	for i := range d.Hosts.Attr {
 		a := &d.Hosts.Attr[i]
 		c := column{name: a.Name}
@@ -114,39 +105,27 @@ func (d *Dataset) hostColumns() []column {
 	return columns
 }
 
-// demandColumns leaves out sub, plan, requirement, max_per_host, min_units and together where the table does not have
-// them.
-func (d *Dataset) demandColumns() []column {
-	t := d.Demand
-	columns := []column{
-		{name: "consumer", text: &t.Consumer}, {name: "allocation", text: &t.Allocation},
-		{name: "sub", text: &t.Sub}, {name: "units", ints: t.Units},
-	}
-	if t.Sub.Code == nil {
-		columns = slices.Delete(columns, 2, 3)
-	}
-	if t.Plan.Code != nil {
-		columns = append(columns, column{name: "plan", text: &t.Plan})
-	}
-	for i, n := range d.Dimensions {
-		if t.Size != nil && t.Size[i] != nil {
-			columns = append(columns, column{name: n, ints: t.Size[i]})
+// columnsOf are the columns that a table has.
+func columnsOf(s schema.Schema) (columns []column) {
+	for _, l := range s.Given() {
+		c := column{name: l.Name}
+		if text, ok := l.Of.(*cluster.TextColumn); ok {
+			c.text = text
+			if slices.Contains(text.Code, cluster.Null) {
+				c.null = func(row int) bool { return text.Code[row] == cluster.Null }
+			}
+		} else if ints := schema.Slice[int64](l.Of); ints != nil {
+			c.ints = *ints
+			if l.Absent != 0 && slices.Contains(c.ints, l.Absent) {
+				c.null = func(row int) bool { return c.ints[row] == l.Absent }
+			}
+		} else {
+			c.text = &cluster.TextColumn{Names: &cluster.Names{}}
+			for row := range l.Of.Len() {
+				c.text.Code = append(c.text.Code, c.text.Names.InternString(fmt.Sprint(l.Value(row))))
+			}
 		}
-	}
-	if t.Requirement.Code != nil {
-		columns = append(columns, column{name: "requirement", text: &t.Requirement,
-			null: func(row int) bool { return t.Requirement.Code[row] == cluster.Null }})
-	}
-	if t.MaxPerHost != nil {
-		columns = append(columns, column{name: "max_per_host", ints: t.MaxPerHost,
-			null: func(row int) bool { return t.MaxPerHost[row] == plan.Unlimited }})
-	}
-	if t.MinUnits != nil {
-		columns = append(columns, column{name: "min_units", ints: t.MinUnits})
-	}
-	if t.Together.Code != nil {
-		columns = append(columns, column{name: "together", text: &t.Together,
-			null: func(row int) bool { return t.Together.Code[row] == cluster.Null }})
+		columns = append(columns, c)
 	}
 	return columns
 }
@@ -259,16 +238,16 @@ func writeParquet(w io.Writer, rows int, columns []column) error {
 		}
 		group[c.name] = node
 	}
-	schema := parquet.NewSchema("table", group)
+	table := parquet.NewSchema("table", group)
 	index := make([]int, len(columns)) // a group orders its fields itself
 	for i, c := range columns {
-		leaf, ok := schema.Lookup(c.name)
+		leaf, ok := table.Lookup(c.name)
 		if !ok {
 			panic("BUG: column " + c.name + " is not in its own schema")
 		}
 		index[i] = leaf.ColumnIndex
 	}
-	pw := parquet.NewWriter(w, schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(122_880))
+	pw := parquet.NewWriter(w, table, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(122_880))
 	batch := make([]parquet.Row, 0, 1024)
 	for row := range rows {
 		if len(batch) < cap(batch) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 )
 
@@ -36,16 +37,15 @@ func (m *run) move(out *decision.Cycle) float64 {
 // inputBytes is the size of the columns of hosts and demand: 8 bytes a number, 4 a code, the texts themselves left out.
 func (m *run) inputBytes() (n int64) {
 	h, d := m.o.Hosts, m.o.Demand
-	for _, column := range h.Size {
-		n += 8 * int64(len(column))
-	}
-	n += 4 * int64(len(h.Host.Code)+len(h.Attr)*h.Rows)
-	for _, column := range d.Size {
-		n += 8 * int64(len(column))
-	}
-	n += 8 * int64(len(d.Units)+len(d.MaxPerHost)+len(d.MinUnits))
-	for _, codes := range []cluster.TextColumn{d.Consumer, d.Allocation, d.Sub, d.Plan, d.Requirement, d.Together} {
-		n += 4 * int64(len(codes.Code))
+	n = 4 * int64(len(h.Attr)*h.Rows)
+	for _, s := range []column.Schema{h.Schema(m.o.Policy.Dimensions), d.Schema(m.o.Policy.Dimensions)} {
+		for _, l := range s.Lines {
+			size := 8
+			if _, text := l.Of.(*cluster.TextColumn); text {
+				size = 4
+			}
+			n += int64(size * l.Of.Len())
+		}
 	}
 	return n
 }

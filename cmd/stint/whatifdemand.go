@@ -166,9 +166,8 @@ func (o *whatifOptions) simulateServed(ctx context.Context, demand, hosts *given
 	if err != nil {
 		return nil, err
 	}
-	var d, h decoded
-	d.demand(asked.Demand, p.Dimensions)
-	d.column("runtime", asked.Demand.Rows, func(row int) any {
+	d := decode(asked.Demand.Rows, asked.Demand.Schema(p.Dimensions))
+	d.column("runtime", func(row int) any {
 		if us := asked.RuntimeUS[row]; us > 0 {
 			return (time.Duration(us) * time.Microsecond).String()
 		}
@@ -176,8 +175,7 @@ func (o *whatifOptions) simulateServed(ctx context.Context, demand, hosts *given
 	})
 	body := map[string]any{"demand": d.objects()}
 	if asked.Hosts != nil {
-		h.hosts(asked.Hosts, p.Dimensions)
-		body["hosts"] = h.objects()
+		body["hosts"] = decodeHosts(asked.Hosts, p.Dimensions).objects()
 	}
 	runtimes := []map[string]string{}
 	for _, text := range o.runtimes {

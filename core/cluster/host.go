@@ -407,7 +407,7 @@ func (a *AttrColumn) clone() AttrColumn {
 	names := a.Text.Names.clone()
 	return AttrColumn{
 		Name: a.Name, Kind: a.Kind, Valid: slices.Clone(a.Valid), Number: slices.Clone(a.Number),
-		Bool: slices.Clone(a.Bool), Text: TextColumn{&names, slices.Clone(a.Text.Code)},
+		Bool: slices.Clone(a.Bool), Text: TextColumn{Names: &names, Code: slices.Clone(a.Text.Code)},
 	}
 }
 

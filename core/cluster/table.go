@@ -5,25 +5,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
-// TextColumn is a dictionary-encoded text column of an input table.
-type TextColumn struct {
-	Names *Names  // the dictionary; never nil in a decoded table, even if the column was not given
-	Code  []int32 // by row: id in Names, or Null; nil when the column was not given
-}
+// TextColumn is a dictionary-encoded text column of an input table. Names is never nil in a decoded table, even if the
+// column was not given.
+type TextColumn = column.TextOf[*Names]
 
 // Null is the code of a missing text value.
-const Null int32 = -1
-
-// At gives the code of a row, Null when the column was not given.
-func (c *TextColumn) At(row int) int32 {
-	if c.Code == nil {
-		return Null
-	}
-	return c.Code[row]
-}
+const Null = column.Null
 
 // HostState says what may happen on a host (SPEC chapter 1, "host").
 type HostState uint8

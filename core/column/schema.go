@@ -21,7 +21,7 @@ type Line struct {
 	Words    Words  // or the words that there are
 
 	Since  int    // the version that brought it; 0: the first one
-	Absent int64  // what rows of earlier versions have; where there is Null they have no value
+	Absent int64  // what rows of earlier versions have, and of inputs that lack it; where there is Null, no value
 	Was    string // its name up to the version Until; digests go by this name in all versions
 	Until  int
 
@@ -33,6 +33,8 @@ type Line struct {
 	Derived bool   // it follows from other columns: it is copied, and not saved
 	Apart   bool   // it has a length of its own: a list beside the table
 	Bare    bool   // it is empty, as no row has a value yet
+
+	Input *Input // of input tables
 }
 
 // NoID is the row id that names nothing.

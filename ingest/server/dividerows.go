@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/ingest/table"
@@ -88,14 +89,14 @@ func unitsOf(in *engine.Input) (n int64) {
 func (s *Server) rowParts(in *engine.Input, p *plan.Policy) (parts []*portion, err error) {
 	f := cluster.Faults{Table: in.Kind}
 	rows := make([][]int32, len(p.Divisions))
-	var write func(to io.Writer, rows []int32) error
+	var schema column.Schema
 	switch t := in.Table.(type) {
 	case *cluster.DemandTable:
 		demandRows(p, t, rows, &f)
-		write = func(to io.Writer, rows []int32) error { return table.WriteDemand(to, t, p.Dimensions, rows) }
+		schema = t.Schema(p.Dimensions)
 	case *cluster.HoldingTable:
 		holdingRows(p, t, in.Kind == engine.InputRunning, rows, &f)
-		write = func(to io.Writer, rows []int32) error { return table.WriteHoldings(to, t, rows) }
+		schema = t.Releases() // of running units without their columns
 	}
 	if err := f.Err(); err != nil {
 		return nil, badTable(err)
@@ -109,7 +110,7 @@ func (s *Server) rowParts(in *engine.Input, p *plan.Policy) (parts []*portion, e
 		if changes && len(mine) == 0 && (in.Rows > 0 || i > 0) {
 			continue
 		}
-		body, err := packed(func(to io.Writer) error { return write(to, mine) })
+		body, err := packed(func(to io.Writer) error { return table.Write(to, schema, mine) })
 		if err != nil {
 			return nil, err
 		}

@@ -2,14 +2,18 @@ package server
 
 import (
 	"fmt"
-	"maps"
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/ingest/table"
 )
 
 // shapes make the schemas of the document: of Go types as they are written as JSON, and of the rows of tables.
@@ -196,13 +200,9 @@ func layouts() map[string]*decision.Table {
 			groupings["consumer"], "leaving"),
 		"holdings": tableOf(v.Last.Holdings.Schema().Table()), "hosts": tableOf(v.Last.Hosts.Schema().Table()),
 		"owners": tableOf(v.Last.Owners.Schema().Table()),
-		"inputs": {Columns: []decision.Column{
-			{Name: "kind", Type: decision.Text}, {Name: "source", Type: decision.Text},
-			{Name: "format", Type: decision.Text},
-			{Name: "digest", Type: decision.Text}, {Name: "bytes"}, {Name: "rows"},
-			{Name: "author", Type: decision.Text},
-		}},
 	}
+	inputs, _ := decision.SchemaOf("inputs")
+	tables["inputs"] = &decision.Table{Columns: inputs.At(math.MaxInt)}
 	cycles := v.Last.Summary.Schema().Table()
 	tables["cycles"] = &cycles
 	tables["cycles"].Columns = slices.Concat([]decision.Column{{Name: "cycle"}}, cycles.Columns)
@@ -232,12 +232,21 @@ func (b *shapes) row(table string) object {
 
 func (b *shapes) columns(table string) object {
 	properties, required := object{}, []string{}
+	schema, _ := decision.SchemaOf(table)
 	for i := range b.tables[table].Columns {
 		c := &b.tables[table].Columns[i]
 		if c.Name == blankDimension || strings.HasSuffix(c.Name, "_"+blankDimension) {
 			continue
 		}
-		properties[c.Name] = columnShape(table, c)
+		s, words := columnShape(c), worded[table+"."+c.Name]
+		if l := schema.Line(c.Name); l != nil {
+			words = l.Words
+			describe(s, l)
+		}
+		if words != nil {
+			s["enum"] = append(anys(words), nil)
+		}
+		properties[c.Name] = s
 		if !slices.Contains(loose[table], c.Name) {
 			required = append(required, c.Name)
 		}
@@ -250,9 +259,9 @@ func (b *shapes) columns(table string) object {
 }
 
 // columnShape is the schema of a column's values.
-func columnShape(table string, c *decision.Column) (s object) {
+func columnShape(c *decision.Column) (s object) {
 	if slices.Contains(booleans, c.Name) {
-		return boolean
+		return object{"type": "boolean"}
 	}
 	switch c.Type {
 	case decision.Int:
@@ -265,13 +274,6 @@ func columnShape(table string, c *decision.Column) (s object) {
 		return object{"type": "array", "items": object{"type": "string"}}
 	default:
 		s = object{"type": "string", "nullable": true}
-		words := worded[table+"."+c.Name]
-		if words == nil {
-			words = worded[c.Name]
-		}
-		if words != nil {
-			s["enum"] = append(anys(words), nil)
-		}
 	}
 	if c.Optional {
 		s["nullable"] = true
@@ -279,12 +281,18 @@ func columnShape(table string, c *decision.Column) (s object) {
 	return s
 }
 
-// worded are the columns that have one of few words, of all tables or of one.
+// describe says of a column what its line does, without the marks of Markdown.
+func describe(s object, l *column.Line) {
+	if l.Doc != "" {
+		s["description"] = markdown.Replace(links.ReplaceAllString(l.Doc, "$1"))
+	}
+}
+
+// worded are the columns that have one of few words, of tables that the log does not have.
 var worded = map[string]decision.Words{
-	"origin": decision.Origins, "cause": decision.Causes, "state": decision.States, "reclaims.action": decision.Actions,
-	"reclaims.reason": decision.ReclaimReasons, "changes.reason": decision.ReclaimReasons,
-	"shortfalls.reason": decision.Reasons, "ownership.action": decision.OwnerActions,
-	"changes.change": engine.ChangeKinds, "curve.unit": {"slots", "units"},
+	"changes.change": engine.ChangeKinds, "changes.origin": decision.Origins, "changes.cause": decision.Causes,
+	"changes.reason": decision.ReclaimReasons, "curve.unit": {"slots", "units"}, "held.origin": decision.Origins,
+	"holding_sums.origin": decision.Origins, "host_figures.state": decision.States, "host_sums.state": decision.States,
 }
 
 func anys(words []string) (all []any) {
@@ -294,60 +302,62 @@ func anys(words []string) (all []any) {
 	return all
 }
 
+// inputs are the tables that clients send, without a column for each dimension.
+var inputs = map[string]column.Schema{
+	"hosts": new(cluster.HostTable).Schema(nil), "demand": new(cluster.DemandTable).Schema(nil),
+	"asked":   {Lines: slices.Concat(table.Asked(nil).Lines, new(cluster.DemandTable).Schema(nil).Lines)},
+	"running": new(cluster.HoldingTable).Schema(), "releases": new(cluster.HoldingTable).Releases(),
+}
+
+// moreInputs are the tables of them with columns beside those that are listed.
+var moreInputs = map[string]object{
+	"hosts":  anything("capacity in a dimension of the policy, or an attribute"),
+	"demand": anything("the size of a unit in a dimension of the policy"),
+	"asked":  anything("the size of a unit in a dimension of the policy"),
+	"runtimes": {"type": "string", "description": "a percentile, such as p50 or p99.9: how long so many units of a " +
+		"hundred run at most, such as 10m"},
+}
+
 // inputRow is the schema of a row of a table that clients send, as JSON.
 func inputRow(table string) object {
-	properties := object{}
-	var required []string
-	put := func(name, about string, s object, must bool) {
-		s = maps.Clone(s)
-		if about != "" {
-			s["description"] = about
-		}
-		properties[name] = s
-		if must {
-			required = append(required, name)
-		} else {
+	properties, required := object{}, []string{}
+	if table == "runtimes" { // its other columns are percentiles
+		properties["consumer"] = object{"type": "string",
+			"description": "it and all below it that have none of their own"}
+		required = append(required, "consumer")
+	}
+	for _, l := range inputs[table].Lines {
+		s := inputShape(&l)
+		describe(s, &l)
+		if l.Nullable {
 			s["nullable"] = true
+		} else {
+			required = append(required, l.Name)
 		}
+		properties[l.Name] = s
 	}
-	count := object{"type": "integer", "format": "int64", "minimum": 0, "maximum": 1 << 53}
-	if table == "hosts" {
-		put("host", "each once", name, true)
-		put("state", "what may run there (ok)", object{"type": "string", "enum": append(anys(decision.States), nil)},
-			false)
-		return object{"type": "object", "properties": properties, "required": required,
-			"additionalProperties": anything("capacity in a dimension of the policy, or an attribute")}
+	s := object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	if more := moreInputs[table]; more != nil {
+		s["additionalProperties"] = more
 	}
-	if table == "runtimes" {
-		put("consumer", "it and all below it that have none of their own", text, true)
-		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": object{
-			"type": "string", "description": "a percentile, such as p50 or p99.9: how long so many units of a " +
-				"hundred run at most, such as 10m"}}
+	return s
+}
+
+// links are those of Markdown, with their texts; markdown takes other marks away.
+var (
+	links    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	markdown = strings.NewReplacer("`", "", "*", "")
+)
+
+// inputShape is the schema of the values of a column.
+func inputShape(l *column.Line) object {
+	switch {
+	case l.Words != nil:
+		return object{"type": "string", "enum": append(anys(l.Words), nil)}
+	case column.Slice[bool](l.Of) != nil:
+		return object{"type": "boolean"}
+	case column.Slice[int64](l.Of) != nil:
+		return object{"type": "integer", "format": "int64", "minimum": l.Input.Least, "maximum": cluster.NumberMax}
 	}
-	put("consumer", "a leaf of the policy", text, true)
-	put("allocation", "", name, true)
-	put("sub", "a part of the allocation; the subs of one keep pace with each other", name, false)
-	switch table {
-	case "asked":
-		put("runtime", "how long a unit runs, such as 90s", text, false)
-		fallthrough
-	case "demand":
-		put("units", "wanted in all, held units included", count, true)
-		put("plan", "needed where the consumer takes part in several", name, false)
-		put("requirement", "which hosts, in the requirement language", object{"type": "string", "maxLength": 4096},
-			false)
-		put("max_per_host", "most units of it on one host", from1, false)
-		put("min_units", "so many units at once or none, a gang; at most units (1)", from1, false)
-		put("together", "of a gang: an attribute of hosts, of which its hosts have one value; prefer and one: "+
-			"if they can", name, false)
-		return object{"type": "object", "properties": properties, "required": required,
-			"additionalProperties": anything("the size of a unit in a dimension of the policy")}
-	case "releases":
-		put("done", "the work is finished: as many fewer are wanted", boolean, false)
-		put("device", "on which devices of the host each unit lies, as changes and holdings tell it, such as "+
-			"4+5 (on any)", name, false)
-	}
-	put("host", "", name, true)
-	put("units", "", count, true)
-	return object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	return object{"type": "string", "maxLength": l.Input.Most}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stintd/stint/core/cluster"
+	columns "github.com/stintd/stint/core/column"
 )
 
 // kind is what a column of the schema may hold, and in which slice of column it is kept.
@@ -28,7 +29,8 @@ const (
 // are filled in late, when a later row gives one or the table ends.
 type column struct {
 	name     string
-	key      string // the name as a JSON key, with its colon
+	of       *columns.Line // nil: an attribute
+	key      string        // the name as a JSON key, with its colon
 	kind     kind
 	required bool
 	unique   bool  // kindText: no two rows have the same

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stintd/stint/core/cluster"
 )
 
 // mixedCSV is a table of hosts with all that rows can be, in columns of each kind; bad of a thousand fields are bad.
@@ -46,9 +44,9 @@ func mixedCSV(rows, bad int) []byte {
 func decodedCSV(r io.Reader, size, rowsMax int) (all string, err error) {
 	b := newBuilder()
 	b.limits, b.open = Limits{RowsMax: rowsMax}.withDefaults(), true
-	b.counts("ncpus", true, 0, 0, nil)
-	b.name("host", true, cluster.TextColumn{}).unique = true
-	b.name("group", true, cluster.TextColumn{})
+	b.counts("ncpus", true, 0, 0)
+	b.name("host", true).unique = true
+	b.name("group", true)
 	b.add(column{name: "state", kind: kindState})
 	b.fixed = len(b.columns)
 	w := window{r: r, buf: make([]byte, size)}

@@ -41,7 +41,7 @@ func FuzzNames(f *testing.F) {
 				continue
 			}
 			var written bytes.Buffer
-			if err := WriteDemand(&written, got, []string{"ncpus"}, []int32{0}); err != nil {
+			if err := Write(&written, got.Schema([]string{"ncpus"}), []int32{0}); err != nil {
 				t.Fatal(err)
 			}
 			back, err := ReadDemand(&written, Options{Format: CSV, Dimensions: []string{"ncpus"}})

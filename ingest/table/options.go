@@ -84,9 +84,8 @@ func (l Limits) withDefaults() Limits {
 
 // Limits that are not for the user to set.
 const (
-	rowBytesMax         = 16 << 20 // one row of text: it must be in memory whole
-	attributeCellsMax   = 8 << 20  // rows × attributes: short rows must not make long columns for nothing
-	requirementBytesMax = 4 << 10
+	rowBytesMax       = 16 << 20 // one row of text: it must be in memory whole
+	attributeCellsMax = 8 << 20  // rows × attributes: short rows must not make long columns for nothing
 )
 
 // ErrLimit is in the chain of every error that a limit caused, so that a

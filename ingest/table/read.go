@@ -5,10 +5,9 @@ package table
 
 import (
 	"io"
-	"slices"
 
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/plan"
+	columns "github.com/stintd/stint/core/column"
 )
 
 // ReadHosts decodes a hosts table: columns host, state, one per dimension, and any
@@ -17,20 +16,14 @@ import (
 func ReadHosts(r io.Reader, o Options) (*cluster.HostTable, error) {
 	b := newBuilder()
 	b.open = true
-	host := b.name("host", true, cluster.TextColumn{})
-	host.unique = true
-	state := b.add(column{name: "state", kind: kindState})
-	sizes := b.sizes(o.Dimensions, nil)
-	for _, c := range sizes {
-		c.absent = cluster.NotGiven
-	}
+	t := &cluster.HostTable{Name: o.Name}
+	schema := t.Schema(o.Dimensions)
+	b.declare(schema)
 	if err := b.read(r, o, "hosts"); err != nil {
 		return nil, err
 	}
-	t := &cluster.HostTable{
-		Name: o.Name, Rows: b.rows, Host: host.texts(),
-		State: given(state, state.states), Size: sizeValues(sizes),
-	}
+	t.Rows = b.rows
+	b.keep(schema)
 	for _, c := range b.columns[b.fixed:] {
 		t.Attr = append(t.Attr, c.attribute())
 	}
@@ -56,98 +49,98 @@ func ReadDemandInto(dst *cluster.DemandTable, r io.Reader, o Options) error {
 // ReadAsked decodes demand that is not there: as ReadDemand, and a column more, of how long units run. Its texts are
 // as they were given.
 func ReadAsked(r io.Reader, o Options) (t *cluster.DemandTable, runtime cluster.TextColumn, err error) {
-	b := newBuilder()
-	c := b.name("runtime", false, cluster.TextColumn{})
+	b, asked := newBuilder(), Asked(&runtime)
+	b.declare(asked)
 	t = new(cluster.DemandTable)
 	if err := readDemand(b, t, r, o); err != nil {
 		return nil, runtime, err
 	}
-	return t, c.texts(), nil
+	b.keep(asked)
+	return t, runtime, nil
+}
+
+// Asked declares the columns of demand that is not there, besides those of demand.
+func Asked(runtime *cluster.TextColumn) columns.Schema {
+	return columns.Schema{Name: "asked", Lines: []columns.Line{{
+		Name: "runtime", Of: runtime, Nullable: true, Doc: "how long a unit runs, such as 90s",
+		Input: &columns.Input{Type: "text", Most: cluster.NameBytesMax},
+	}}}
 }
 
 // readDemand decodes demand with what columns there are besides.
 func readDemand(b *builder, dst *cluster.DemandTable, r io.Reader, o Options) error {
-	consumer := b.name("consumer", true, dst.Consumer)
-	allocation := b.name("allocation", true, dst.Allocation)
-	sub := b.name("sub", false, dst.Sub)
-	units := b.counts("units", true, 0, 0, dst.Units)
-	planName := b.name("plan", false, dst.Plan)
-	requirement := b.name("requirement", false, dst.Requirement)
-	requirement.bytesMax = requirementBytesMax
-	perHost := b.counts("max_per_host", false, 1, plan.Unlimited, dst.MaxPerHost)
-	least, together := &column{}, &column{} // a dimension of an older policy may have the name (D-157)
-	if !slices.Contains(o.Dimensions, "min_units") {
-		least = b.counts("min_units", false, 1, 1, dst.MinUnits)
-	}
-	if !slices.Contains(o.Dimensions, "together") {
-		together = b.name("together", false, dst.Together)
-	}
-	sizes := b.sizes(o.Dimensions, dst.Size)
+	schema := dst.Schema(o.Dimensions)
+	b.declare(schema)
 	err := b.read(r, o, "demand")
 	if err != nil || b.rows == 0 {
 		b.empty()
 	}
-	*dst = cluster.DemandTable{
-		Name: o.Name, Rows: b.rows, Consumer: consumer.texts(), Allocation: allocation.texts(), Sub: sub.texts(),
-		Plan: planName.texts(), Requirement: requirement.texts(), Units: units.ints,
-		Size: sizeValues(sizes), MaxPerHost: given(perHost, perHost.ints),
-		MinUnits: given(least, least.ints), Together: together.texts(),
-	}
+	dst.Name, dst.Rows = o.Name, b.rows
+	b.keep(schema)
 	return err
 }
 
 // ReadHoldings decodes a table of running units, or of released ones, which may
 // have the columns done and device (SPEC chapter 7). Errors are those of ReadHosts.
 func ReadHoldings(r io.Reader, o Options, releases bool) (*cluster.HoldingTable, error) {
-	b := newBuilder()
-	consumer := b.name("consumer", true, cluster.TextColumn{})
-	allocation := b.name("allocation", true, cluster.TextColumn{})
-	sub := b.name("sub", false, cluster.TextColumn{})
-	host := b.name("host", true, cluster.TextColumn{})
-	units := b.counts("units", true, 0, 0, nil)
-	label, done, device := "running", new(column), new(column)
+	t := &cluster.HoldingTable{Name: o.Name}
+	schema := t.Schema()
 	if releases {
-		label, done = "releases", b.add(column{name: "done", kind: kindFlag})
-		device = b.name("device", false, cluster.TextColumn{})
+		schema = t.Releases()
 	}
-	if err := b.read(r, o, label); err != nil {
+	b := newBuilder()
+	b.declare(schema)
+	if err := b.read(r, o, schema.Name); err != nil {
 		return nil, err
 	}
-	t := &cluster.HoldingTable{
-		Name: o.Name, Rows: b.rows, Consumer: consumer.texts(), Allocation: allocation.texts(), Sub: sub.texts(),
-		Host: host.texts(), Units: units.ints, Done: given(done, done.bools),
-	}
-	if releases {
-		t.Device = device.texts()
-	}
+	t.Rows = b.rows
+	b.keep(schema)
 	return t, nil
 }
 
 func newBuilder() *builder { return &builder{options: new(Options), byName: map[string]*column{}} }
 
-// name puts a column of names into the schema, reusing the memory of what it held.
-func (b *builder) name(name string, required bool, old cluster.TextColumn) *column {
-	return b.add(column{name: name, kind: kindText, required: required, bytesMax: cluster.NameBytesMax,
-		names: old.Names, code: old.Code})
-}
-
-// counts puts a column of numbers into the schema, reusing the memory of what it held.
-func (b *builder) counts(name string, required bool, min, unset int64, old []int64) *column {
-	return b.add(column{name: name, kind: kindCount, required: required, min: min, unset: unset, absent: unset,
-		ints: old})
-}
-
-// sizes puts a column per dimension into the schema.
-func (b *builder) sizes(dimensions []string, old [][]int64) []*column {
-	columns := make([]*column, len(dimensions))
-	for d, name := range dimensions {
-		var was []int64
-		if d < len(old) {
-			was = old[d]
+// declare puts the columns of a table into those that the input may have, reusing the memory of what they held. A line
+// that has the name of an earlier one is left out (D-157).
+func (b *builder) declare(s columns.Schema) {
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		if b.byName[l.Name] != nil {
+			continue
 		}
-		columns[d] = b.counts(name, false, 0, 0, was)
+		c := column{name: l.Name, of: l, required: !l.Nullable, unique: l.Input.Unique, bytesMax: l.Input.Most,
+			min: l.Input.Least, unset: l.Input.Unset, absent: l.Absent}
+		if of, text := l.Of.(*cluster.TextColumn); text {
+			c.kind, c.names, c.code = kindText, of.Names, of.Code
+		} else if of := columns.Slice[int64](l.Of); of != nil {
+			c.kind, c.ints = kindCount, *of
+		} else if columns.Slice[bool](l.Of) != nil {
+			c.kind = kindFlag
+		} else {
+			c.kind = kindState
+		}
+		b.add(c)
 	}
-	return columns
+}
+
+// keep gives the columns of a table their values, nil where the input did not have the column.
+func (b *builder) keep(s columns.Schema) {
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		c := b.byName[l.Name]
+		if c.of != l {
+			c = new(column)
+		}
+		if of, text := l.Of.(*cluster.TextColumn); text {
+			*of = c.texts()
+		} else if of := columns.Slice[int64](l.Of); of != nil {
+			*of = given(c, c.ints)
+		} else if of := columns.Slice[bool](l.Of); of != nil {
+			*of = given(c, c.bools)
+		} else {
+			*columns.Slice[cluster.HostState](l.Of) = given(c, c.states)
+		}
+	}
 }
 
 // texts is the column as the tables have it.
@@ -160,15 +153,6 @@ func (c *column) texts() cluster.TextColumn {
 func given[T any](c *column, values []T) []T {
 	if !c.given {
 		return nil
-	}
-	return values
-}
-
-// sizeValues is the values of columns of numbers.
-func sizeValues(columns []*column) [][]int64 {
-	values := make([][]int64, len(columns))
-	for i, c := range columns {
-		values[i] = given(c, c.ints)
 	}
 	return values
 }

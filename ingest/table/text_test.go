@@ -474,8 +474,8 @@ func TestReadDemandIntoReuse(t *testing.T) {
 func inSteps(text []byte, size int, decode func(b *builder, w *window) error) (*builder, string) {
 	b := newBuilder()
 	b.limits, b.open = DefaultLimits, true
-	b.name("host", true, cluster.TextColumn{})
-	b.counts("ncpus", false, 0, 0, nil)
+	b.name("host", true)
+	b.counts("ncpus", false, 0, 0)
 	b.fixed = len(b.columns)
 	w := window{r: bytes.NewReader(text), buf: make([]byte, size)}
 	err := decode(b, &w)

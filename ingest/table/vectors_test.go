@@ -11,6 +11,16 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
+// name puts a column of names into the schema.
+func (b *builder) name(name string, required bool) *column {
+	return b.add(column{name: name, kind: kindText, required: required, bytesMax: cluster.NameBytesMax})
+}
+
+// counts puts a column of numbers into the schema.
+func (b *builder) counts(name string, required bool, min, unset int64) *column {
+	return b.add(column{name: name, kind: kindCount, required: required, min: min, unset: unset, absent: unset})
+}
+
 // words makes a vector of texts, coded one of them with the codes given.
 func words(name string, codes []int32, texts ...string) vector {
 	v := vector{name: name, kind: vectorText, rows: len(texts), offsets: []int32{0}, codes: codes}
@@ -36,11 +46,11 @@ func doubles(name string, n ...float64) vector {
 func hostBuilder() *builder {
 	b := newBuilder()
 	b.limits, b.open, b.faults.Table = DefaultLimits, true, "t"
-	b.name("host", true, cluster.TextColumn{}).unique = true
+	b.name("host", true).unique = true
 	b.add(column{name: "state", kind: kindState})
-	b.counts("ncpus", false, 0, 0, nil)
-	b.counts("at_least_1", false, 1, plan.Unlimited, nil)
-	b.name("zone", false, cluster.TextColumn{})
+	b.counts("ncpus", false, 0, 0)
+	b.counts("at_least_1", false, 1, plan.Unlimited)
+	b.name("zone", false)
 	b.fixed = len(b.columns)
 	return b
 }

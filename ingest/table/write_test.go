@@ -50,7 +50,7 @@ func TestWriteDemand(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := WriteDemand(&b, want, o.Dimensions, []int32{0, 1}); err != nil {
+	if err := Write(&b, want.Schema(o.Dimensions), []int32{0, 1}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadDemand(&b, o)
@@ -61,14 +61,14 @@ func TestWriteDemand(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", b, a)
 	}
 	b.Reset()
-	if err := WriteDemand(&b, want, o.Dimensions, nil); err != nil {
+	if err := Write(&b, want.Schema(o.Dimensions), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = ReadDemand(&b, o); err != nil || got.Rows != 0 {
 		t.Errorf("a table without rows: %v", err)
 	}
 	b.Reset()
-	if err := WriteDemand(&b, want, o.Dimensions, []int32{1}); err != nil {
+	if err := Write(&b, want.Schema(o.Dimensions), []int32{1}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = ReadDemand(&b, o); err != nil || got.Rows != 1 || got.Size[1][0] != 1<<53 {
@@ -84,7 +84,7 @@ func TestWriteHoldings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := WriteHoldings(&b, want, []int32{0, 1}); err != nil {
+	if err := Write(&b, want.Releases(), []int32{0, 1}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadHoldings(&b, Options{}, true)
