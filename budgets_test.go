@@ -7,7 +7,7 @@ var budgets = map[string]int{
 	"bench":                  1050,
 	"bench/bound":            400,
 	"bench/exact":            550,
-	"bench/external":         2550,
+	"bench/external":         2500,
 	"bench/gate":             600,
 	"bench/hour":             850,
 	"bench/measure":          600,

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/stintd/stint/bench/page"
 	"github.com/stintd/stint/core/simulation"
-	"github.com/stintd/stint/ingest/table"
 )
 
 // How a prediction is made.
@@ -88,11 +85,7 @@ func (p *predictor) ask(of *replay, row int, now int64) error {
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode(of.demandRow(row)); err != nil {
-		return err
-	}
-	t, err := table.ReadDemand(bytes.NewReader(text.Bytes()), of.options("prediction.ndjson"))
+	t, _, err := of.demand("prediction.csv", []int32{int32(row)})
 	if err != nil {
 		return err
 	}

@@ -250,79 +250,37 @@ func (p *replay) cycle(now int64) error {
 	return err
 }
 
-// demandRow is a row of the table demand.
-type demandRow struct {
-	Consumer    string           `json:"consumer"`
-	Allocation  string           `json:"allocation"`
-	Units       int64            `json:"units"`
-	Requirement string           `json:"requirement,omitempty"`
-	MaxPerHost  int64            `json:"max_per_host,omitempty"`
-	MinUnits    int64            `json:"min_units,omitempty"`
-	Size        map[string]int64 `json:"-"`
-}
-
-// MarshalJSON writes the size as a column a dimension.
-func (r demandRow) MarshalJSON() ([]byte, error) {
-	type plain demandRow
-	head, err := json.Marshal(plain(r))
-	if err != nil {
-		return nil, err
+// demand is jobs as a table of demand, and as the bytes of an input.
+func (p *replay) demand(name string, rows []int32) (*cluster.DemandTable, []byte, error) {
+	var text bytes.Buffer
+	if err := table.Write(&text, p.set.Demand.Schema(p.policy.Dimensions), rows); err != nil {
+		return nil, nil, err
 	}
-	size, err := json.Marshal(r.Size)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(head[:len(head)-1], []byte(","), size[1:]), nil
-}
-
-// demandRow is a job as a row of the table demand.
-func (p *replay) demandRow(row int) demandRow {
-	d := p.set.Demand
-	r := demandRow{
-		Consumer:   d.Consumer.Names.String(d.Consumer.Code[row]),
-		Allocation: d.Allocation.Names.String(d.Allocation.Code[row]),
-		Units:      d.Units[row], Size: map[string]int64{},
-	}
-	for i, name := range p.policy.Dimensions {
-		r.Size[name] = d.Size[i][row]
-	}
-	if code := d.Requirement.At(row); code != cluster.Null {
-		r.Requirement = d.Requirement.Names.String(code)
-	}
-	if d.MaxPerHost != nil && d.MaxPerHost[row] != plan.Unlimited {
-		r.MaxPerHost = d.MaxPerHost[row]
-	}
-	if d.MinUnits != nil && d.MinUnits[row] > 1 {
-		r.MinUnits = d.MinUnits[row]
-	}
-	return r
+	t, err := table.ReadDemand(bytes.NewReader(text.Bytes()), p.options(name))
+	return t, text.Bytes(), err
 }
 
 // arrive tells the state of the jobs that have come.
 func (p *replay) arrive(now int64) error {
-	var text bytes.Buffer
-	rows := 0
+	var rows []int32
 	for ; p.next < len(p.order) && p.lives.From[p.order[p.next]] <= now; p.next++ {
 		row := p.order[p.next]
 		if err := p.predict.ask(p, row, now); err != nil {
 			return err
 		}
-		if err := json.NewEncoder(&text).Encode(p.demandRow(row)); err != nil {
-			return err
-		}
-		rows++
+		rows = append(rows, int32(row))
 	}
-	if rows == 0 {
+	if len(rows) == 0 {
 		return nil
 	}
-	t, err := table.ReadDemand(bytes.NewReader(text.Bytes()), p.options("demand.ndjson"))
+	t, text, err := p.demand("demand.csv", rows)
 	if err == nil {
 		err = p.state.ChangeDemand(source, t)
 	}
 	if err != nil {
 		return err
 	}
-	return p.take("demand_change", source, "ndjson", text.Bytes(), rows)
+	return p.take("demand_change", source, "csv", text, len(rows))
 }
 
 // releaseRow is a row of the table releases.
