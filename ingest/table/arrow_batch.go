@@ -228,7 +228,7 @@ func (l *arrowBuffers) column(f *arrowField, rows, nulls int) (c arrowColumn, er
 	if f.null {
 		return c, nil
 	}
-	if c.valid, err = l.take("validity bitmap", 0); err != nil {
+	if c.valid, err = l.take("validity bitmap", 0, rows); err != nil {
 		return c, err
 	}
 	if len(c.valid) > 0 || nulls > 0 {
@@ -244,28 +244,28 @@ func (l *arrowBuffers) column(f *arrowField, rows, nulls int) (c arrowColumn, er
 	}
 	switch {
 	case f.coded:
-		c.values, err = l.take("index buffer", rows*f.index)
+		c.values, err = l.take("index buffer", rows*f.index, 2*rows*f.index)
 	case f.kind == vectorBool:
-		c.values, err = l.take("bits", (rows+7)/8)
+		c.values, err = l.take("bits", (rows+7)/8, rows)
 	case f.kind == vectorText:
 		need := (rows + 1) * f.width
 		if rows == 0 { // the format lets writers leave out the only offset
 			need = 0
 		}
-		if c.values, err = l.take("offsets", need); err == nil {
-			c.data, err = l.take("data", 0)
+		if c.values, err = l.take("offsets", need, 2*need); err == nil {
+			c.data, err = l.take("data", 0, textUsualMax*rows)
 		}
 		if len(c.data) > math.MaxInt32 {
 			return c, fmt.Errorf("%w: text of %d bytes in one batch", ErrLimit, len(c.data))
 		}
 	default:
-		c.values, err = l.take("values", rows*f.width)
+		c.values, err = l.take("values", rows*f.width, 2*rows*f.width)
 	}
 	return c, err
 }
 
-// take gives the next buffer, which must have least bytes or more.
-func (l *arrowBuffers) take(what string, least int) ([]byte, error) {
+// take gives the next buffer, which must have least bytes or more, and usually has no more than so many.
+func (l *arrowBuffers) take(what string, least, usual int) ([]byte, error) {
 	if l.left == 0 {
 		return nil, fmt.Errorf("%s: the batch has no more buffers", what)
 	}
@@ -282,7 +282,7 @@ func (l *arrowBuffers) take(what string, least int) ([]byte, error) {
 	b := body[at : at+n]
 	if l.packed && n > 0 {
 		var err error
-		if b, err = l.a.unpack(l.next-1, b); err != nil {
+		if b, err = l.a.unpack(l.next-1, b, usual); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
@@ -292,8 +292,9 @@ func (l *arrowBuffers) take(what string, least int) ([]byte, error) {
 	return b, nil
 }
 
-// unpack gives the content of a compressed buffer: its length, −1 for plain bytes, stands before it.
-func (a *arrowReader) unpack(buffer int, b []byte) ([]byte, error) {
+// unpack gives the content of a compressed buffer, which usually has no more than so many bytes: its length, −1 for
+// plain bytes, stands before it.
+func (a *arrowReader) unpack(buffer int, b []byte, usual int) ([]byte, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("compressed buffer of %d bytes", len(b))
 	}
@@ -314,7 +315,10 @@ func (a *arrowReader) unpack(buffer int, b []byte) ([]byte, error) {
 	for len(a.unpacked) <= buffer {
 		a.unpacked = append(a.unpacked, nil)
 	}
-	var err error
+	err := tooGrown(len(b), int(n), usual)
+	if err != nil {
+		return nil, err
+	}
 	if a.unpacked[buffer], err = a.o.buffer(a.unpacked[buffer], int(n)); err != nil {
 		return nil, err
 	}

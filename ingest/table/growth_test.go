@@ -8,7 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // TestUnpackGrowth holds that a small compressed file of blank lines is refused before it fills the memory, and that a
@@ -67,5 +72,28 @@ func TestNoText(t *testing.T) {
 	_, _, err := Unpack(bytes.NewReader(make([]byte, 1<<20)), Options{Name: "zero"})
 	if err == nil || !strings.Contains(err.Error(), "zero: the content begins with a byte of 0") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPageGrowth holds that a small page of Parquet and a small buffer of Arrow are refused before they are unpacked,
+// where that would make them too many times as large.
+func TestPageGrowth(t *testing.T) {
+	schema := fieldsOf(nullable("a", arrow.BinaryTypes.String))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	b.Field(0).(*array.StringBuilder).Append(strings.Repeat(" ", growthFreeMax+1))
+	stream := arrowStream(t, schema, []arrow.RecordBatch{b.NewRecordBatch()}, ipc.WithZstd())
+	page := packed(format.Zstd, growthFreeMax+8, zstandard(t, make([]byte, growthFreeMax+8)))
+	for name, decode := range map[string]func(o *Options) error{
+		"arrow":   func(o *Options) error { return decodeArrow(bytes.NewReader(stream), o, new(gathered).emit) },
+		"parquet": func(o *Options) error { return decodeParquet(page, o, new(gathered).emit) },
+	} {
+		var err error
+		took := allocated(func() { err = decode(testOptions(Limits{})) })
+		if !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "more than 1000 times as many") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if took > growthFreeMax/2 {
+			t.Errorf("%s: %d bytes were allocated on the way to the refusal", name, took)
+		}
 	}
 }

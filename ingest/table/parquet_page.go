@@ -128,7 +128,14 @@ func (p *parquetReader) unpack(c *parquetColumn, body []byte, n int) ([]byte, er
 		}
 		return body, nil
 	}
-	var err error
+	usual := 16 * c.left
+	if c.kind == vectorText {
+		usual = textUsualMax * c.left
+	}
+	err := tooGrown(len(body), n, usual)
+	if err != nil {
+		return nil, err
+	}
 	if c.unpacked, err = p.o.buffer(c.unpacked, n); err != nil {
 		return nil, err
 	}

@@ -25,13 +25,27 @@ type counted struct {
 	packed   *counted     // what these bytes are unpacked from, where that bounds them
 }
 
-// A compressed input that is kept whole may become so many times as large, beyond what is small in any case. Tables of
-// demand become 10 to 100 times as large; a file of blank lines becomes 30,000 times as large, and fills a machine's
-// memory.
+// A compressed input that is kept whole, a page of Parquet or a buffer of Arrow may become so many times as large,
+// beyond what is small in any case. Tables of demand become 10 to 100 times as large; a file of blank lines becomes
+// 30,000 times as large, and fills a machine's memory.
 const (
 	growthMax     = 1_000
 	growthFreeMax = 64 << 20 // bytes that any input may have after decompression
 )
+
+// textUsualMax is how many bytes a text of a column has on average at most, where the column may become any times as
+// large: a column of the same name over and over becomes 10,000 times as large.
+const textUsualMax = 256
+
+// tooGrown refuses packed bytes that are told to unpack to too many times as many, beyond what so many rows usually
+// need.
+func tooGrown(packed, unpacked, usual int) error {
+	if unpacked > max(growthFreeMax, growthMax*packed, usual) {
+		return fmt.Errorf("%w: %d bytes unpack to %d, more than %d times as many; send the table without compression",
+			ErrLimit, packed, unpacked, growthMax)
+	}
+	return nil
+}
 
 // Read reads at most one byte past the limit, which is an error in the chain of ErrLimit.
 func (c *counted) Read(p []byte) (int, error) {
