@@ -35,11 +35,11 @@ var budgets = map[string]int{
 	"core/pool":              1700, // MD-13, MD-14: usable demand
 	"core/reason":            1670, // chapter 8: a reason holds for the units that it names
 	"core/reclaim":           4650, // MD-10, MD-17, MD-18: moves, gangs, limits
-	"core/room":              450,
+	"core/room":              400,
 	"core/scenario":          1850,
 	"core/share":             750, // MD-12: levels
 	"core/simulation":        850,
-	"core/slot":              7450,
+	"core/slot":              7400,
 	"core/standing":          950,
 	"core/view":              1300,
 	"datasets":               2050,

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/owner":     {"core/cluster", "core/column", "core/ownership", "core/plan"},
 	"core/place":     {"core/cluster", "core/plan"},
-	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/decision"},
+	"core/slot":      {"core/plan", "core/cluster", "core/column", "core/share", "core/place", "core/decision"},
 	"core/decision":  {"core/column", "core/pack"},
 	"core/cycle": {
 		"core/cluster", "core/share", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan",

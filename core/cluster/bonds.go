@@ -74,12 +74,12 @@ func (b *Bonds) Begin(s *State, p *Plan, gangs []SubID) {
 // firstSets are the first sets of takers in a plan. O(sets).
 func (s *State) firstSets(p *Plan) map[SubID]SetID {
 	first := map[SubID]SetID{}
-	for id, number := range s.Set.Number {
-		if number <= 0 || s.Set.Plan[id] != p.Index || s.Set.Taker[id] == NoID || s.Set.Units[id] == 0 {
+	for id := range s.Set.Of(p) {
+		if s.Set.Taker[id] == NoID || s.Set.Units[id] == 0 {
 			continue
 		}
-		if was, ok := first[s.Set.Taker[id]]; !ok || number < s.Set.Number[was] {
-			first[s.Set.Taker[id]] = SetID(id)
+		if was, ok := first[s.Set.Taker[id]]; !ok || s.Set.Number[id] < s.Set.Number[was] {
+			first[s.Set.Taker[id]] = id
 		}
 	}
 	return first

@@ -113,10 +113,8 @@ func (s *State) derive(hidden []AllocID) error {
 		s.Sub.noted[a.sub] = true
 	}
 	s.subOf = make(map[subKey]SubID, len(s.Sub.Alloc))
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID {
-			s.subOf[subKey{a, s.Sub.Name[sub], s.Sub.Shape[sub]}] = SubID(sub)
-		}
+	for sub := range s.Sub.Live() {
+		s.subOf[subKey{s.Sub.Alloc[sub], s.Sub.Name[sub], s.Sub.Shape[sub]}] = sub
 	}
 	s.deriveLists()
 	at, err := s.hostOrder(s.Policy)
@@ -148,10 +146,8 @@ func (s *State) deriveLists() {
 			s.Sub.prev[sub] = prev
 		}
 	}
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID {
-			s.enlist(SubID(sub))
-		}
+	for sub := range s.Sub.Live() {
+		s.enlist(sub)
 	}
 	for i := range s.Plans {
 		s.Plans[i].Pairs.index(s.Plans[i].FirstPair)

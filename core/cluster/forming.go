@@ -29,9 +29,9 @@ func (s *State) Forming(sub SubID) bool {
 // O(sub-allocations + gangs × log gangs).
 func (s *State) Gangs(p *Plan, dst []SubID) []SubID {
 	dst = dst[:0]
-	for sub, least := range s.Sub.MinUnits {
-		if least > 1 && s.Sub.Plan[sub] == p.Index && s.Sub.Alloc[sub] != NoID && !s.Sub.Orphan[sub] {
-			dst = append(dst, SubID(sub))
+	for sub := range s.Sub.Live() {
+		if s.Sub.MinUnits[sub] > 1 && s.Sub.Plan[sub] == p.Index && !s.Sub.Orphan[sub] {
+			dst = append(dst, sub)
 		}
 	}
 	slices.SortFunc(dst, func(a, b SubID) int {

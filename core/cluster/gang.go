@@ -31,9 +31,9 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 // checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives
 // each consumer's row in the policy. O(sub-allocations, and gangs × plans).
 func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
-	for sub, least := range s.Sub.MinUnits {
+	for sub := range s.Sub.Live() {
 		n := plan.None
-		if least > 1 && s.Sub.Alloc[sub] != NoID {
+		if s.Sub.MinUnits[sub] > 1 {
 			n = node[s.Sub.Consumer[sub]]
 		}
 		for i := range p.SlotPlans {
@@ -44,7 +44,7 @@ func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 			if p.SlotPlans[i].Placement == plan.Exclusive {
 				return fmt.Errorf("%s: the hosts of plan %s would be for one allocation or consumer each "+
 					"(placement: exclusive), and %s asks for a gang (min_units %d) there",
-					p.File, name, p.Path[n], least)
+					p.File, name, p.Path[n], s.Sub.MinUnits[sub])
 			}
 		}
 	}

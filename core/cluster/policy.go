@@ -131,23 +131,17 @@ func (s *State) mapPlans() {
 	}
 	s.Plans = plans
 	clear(s.Sub.Turns) // they are of the policy before
-	for id, number := range s.Set.Number {
-		if number > 0 {
-			s.Set.Plan[id] = to[s.Set.Plan[id]]
-		}
+	for id := range s.Set.Live() {
+		s.Set.Plan[id] = to[s.Set.Plan[id]]
 	}
 	s.mapAllocations(to)
 }
 
 // mapAllocations hangs allocations and pairs onto the rows of new plans, whose indices are in to.
 func (s *State) mapAllocations(to []int32) {
-	var byArrival []AllocID
-	for a := range s.Alloc.Plan {
-		if s.Alloc.First[a] != NoID {
-			byArrival = append(byArrival, AllocID(a))
-		}
-	}
-	slices.SortFunc(byArrival, func(a, b AllocID) int { return cmp.Compare(s.Alloc.Arrival[a], s.Alloc.Arrival[b]) })
+	byArrival := slices.SortedFunc(s.Alloc.Live(), func(a, b AllocID) int {
+		return cmp.Compare(s.Alloc.Arrival[a], s.Alloc.Arrival[b])
+	})
 	clear(s.allocOf)
 	outside := s.places(byArrival, to)
 	for _, a := range byArrival {

@@ -42,11 +42,9 @@ type Reclaimed struct {
 
 // Leaving is how many units are under reclaim in all.
 func (s *State) Leaving() (units int64) {
-	for i, n := range s.Set.Number {
-		if n > 0 {
-			for q := s.Set.First[i]; q != NoID; q = s.Holding.NextOfSet[q] {
-				units += s.Holding.Units[q]
-			}
+	for id := range s.Set.Live() {
+		for q := s.Set.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {
+			units += s.Holding.Units[q]
 		}
 	}
 	return units
@@ -320,29 +318,15 @@ func (s *State) rekeep() {
 			clear(column)
 		}
 	}
-	for id, number := range s.Set.Number {
-		if number > 0 {
-			s.keep(SetID(id))
-		}
-	}
-}
-
-// setsOf calls f for the sets of a plan.
-func (s *State) setsOf(p *Plan, f func(id SetID)) {
-	for id, number := range s.Set.Number {
-		if number > 0 && s.Set.Plan[id] == p.Index {
-			f(SetID(id))
-		}
+	for id := range s.Set.Live() {
+		s.keep(id)
 	}
 }
 
 // expire releases what is under reclaim and due (SLOT-9). Where clients confirm releases, that is
 // only what they have not confirmed in time, if there is a time (CYC-8).
 func (s *State) expire(nowUS int64) {
-	for id := range s.Set.Number {
-		if s.Set.Number[id] == 0 {
-			continue
-		}
+	for id := range s.Set.Live() {
 		terms, wait := &s.Plans[s.Set.Plan[id]].Terms, int64(0)
 		if terms.Confirmed {
 			if terms.OverdueAfterUS == plan.Unlimited {
@@ -362,8 +346,8 @@ func (s *State) expire(nowUS int64) {
 
 // Overdue is how many units are held past the deadline of their reclaim at nowUS (CYC-8).
 func (s *State) Overdue(nowUS int64) (units int64) {
-	for id, number := range s.Set.Number {
-		if number == 0 || !s.Plans[s.Set.Plan[id]].Terms.Confirmed {
+	for id := range s.Set.Live() {
+		if !s.Plans[s.Set.Plan[id]].Terms.Confirmed {
 			continue
 		}
 		for q := s.Set.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {

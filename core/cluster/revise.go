@@ -42,13 +42,13 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 	if err := s.checkGangs(p, node); err != nil {
 		return nil, err
 	}
-	for sub := range s.Sub.Alloc {
-		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
+	for sub := range s.Sub.Live() {
+		if s.Sub.Plan[sub] < 0 {
 			continue
 		}
 		was, member, node := &s.Plans[s.Sub.Plan[sub]], member[s.Sub.Plan[sub]], node[s.Sub.Consumer[sub]]
 		stays := node != plan.None && member != nil && member[node] && p.Leaf(node) && !s.Sub.Orphan[sub]
-		if err := s.checkDevices(p, SubID(sub), was, is[s.Sub.Plan[sub]], stays); err != nil {
+		if err := s.checkDevices(p, sub, was, is[s.Sub.Plan[sub]], stays); err != nil {
 			return nil, err
 		}
 		if stays {
@@ -67,7 +67,7 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 				"forced, they are reclaimed with its grace",
 				p.File, path, s.Sub.Held[sub], was.Name)
 		}
-		leaving = append(leaving, SubID(sub))
+		leaving = append(leaving, sub)
 	}
 	return leaving, nil
 }
@@ -94,8 +94,8 @@ func (s *State) checkDimensions(p *plan.Policy) error {
 		if _, ok := p.Dimension(name); ok {
 			continue
 		}
-		for sub, a := range s.Sub.Alloc {
-			if a != NoID && (s.Sub.Plan[sub] < 0 || s.Plans[s.Sub.Plan[sub]].MD != nil) && s.Size(SubID(sub))[d] > 0 {
+		for sub := range s.Sub.Live() {
+			if (s.Sub.Plan[sub] < 0 || s.Plans[s.Sub.Plan[sub]].MD != nil) && s.Size(sub)[d] > 0 {
 				return fmt.Errorf("%s: the dimension %s is gone, and demand of %s uses it", p.File, name,
 					s.Consumer.String(int32(s.Sub.Consumer[sub])))
 			}
@@ -134,8 +134,8 @@ func (s *State) measure(from []int) {
 // slotShapes is which shapes are of slot plans: their first figure stays where it is.
 func (s *State) slotShapes() []bool {
 	slots := make([]bool, s.Shape.Len())
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID && s.Sub.Plan[sub] >= 0 && s.Plans[s.Sub.Plan[sub]].Slots != nil {
+	for sub := range s.Sub.Live() {
+		if s.Sub.Plan[sub] >= 0 && s.Plans[s.Sub.Plan[sub]].Slots != nil {
 			slots[s.Sub.Shape[sub]] = true
 		}
 	}

@@ -256,10 +256,10 @@ func (s *State) RemoveSource(source string) {
 	if int(src) < len(s.scratch.told) {
 		s.scratch.told[src] = told{}
 	}
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID && s.Sub.Source[sub] == src && s.Sub.seen[sub] != unnamed {
+	for sub := range s.Sub.Live() {
+		if s.Sub.Source[sub] == src && s.Sub.seen[sub] != unnamed {
 			s.Sub.seen[sub] = unnamed
-			s.want(SubID(sub), 0)
+			s.want(sub, 0)
 		}
 	}
 }
@@ -267,10 +267,8 @@ func (s *State) RemoveSource(source string) {
 // BusySources are the names of the sources that have allocations. O(allocations).
 func (s *State) BusySources() map[string]bool {
 	has := make([]bool, s.Source.Len())
-	for a, first := range s.Alloc.First {
-		if first != NoID {
-			has[s.Alloc.Source[a]] = true
-		}
+	for a := range s.Alloc.Live() {
+		has[s.Alloc.Source[a]] = true
 	}
 	names := map[string]bool{}
 	for src, is := range has {
@@ -325,9 +323,9 @@ func (s *State) hush() {
 	for _, src := range s.silent {
 		silent[src] = true
 	}
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID && !s.Sub.Orphan[sub] && s.Sub.Wanted[sub] > s.Sub.Held[sub] && silent[s.Sub.Source[sub]] {
-			s.want(SubID(sub), s.Sub.Held[sub])
+	for sub := range s.Sub.Live() {
+		if !s.Sub.Orphan[sub] && s.Sub.Wanted[sub] > s.Sub.Held[sub] && silent[s.Sub.Source[sub]] {
+			s.want(sub, s.Sub.Held[sub])
 		}
 	}
 }

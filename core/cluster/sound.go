@@ -152,9 +152,9 @@ func (s *State) soundParcels(k *soundness) {
 			k.fail("host %d: no parcel %d", host, at)
 		}
 	}
-	for sub, p := range s.Sub.Plan {
-		if s.Sub.Alloc[sub] != NoID && p != NoID && (s.Sub.Pair[sub] < 0 ||
-			int(s.Sub.Pair[sub]) >= len(s.Plans[p].Pairs.Leaf)) {
+	for sub := range s.Sub.Live() {
+		p := s.Sub.Plan[sub]
+		if p != NoID && (s.Sub.Pair[sub] < 0 || int(s.Sub.Pair[sub]) >= len(s.Plans[p].Pairs.Leaf)) {
 			k.fail("sub-allocation %d: no pair %d", sub, s.Sub.Pair[sub])
 		}
 	}

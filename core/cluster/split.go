@@ -84,12 +84,16 @@ func (s *State) divide(p *Plan, only *bitset.BitSet) {
 	s.locate(p)
 	s.HostTables++
 	width := len(s.Policy.Dimensions)
-	s.setsOf(p, func(id SetID) { clear(s.Set.kept[int(id)*width : (int(id)+1)*width]) })
+	for id := range s.Set.Of(p) {
+		clear(s.Set.kept[int(id)*width : (int(id)+1)*width])
+	}
 	for i := 0; i < len(anew); i += 2 {
 		s.replace(p, &old, anew[i], anew[i+1])
 	}
 	s.layDevices(p)
-	s.setsOf(p, s.keep)
+	for id := range s.Set.Of(p) {
+		s.keep(id)
+	}
 	s.nameAll(p)
 }
 

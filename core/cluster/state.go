@@ -346,9 +346,9 @@ type Needs struct {
 // Outside is the sub-allocations whose consumer takes part in no plan, in order of
 // first sight (only with ReportUnknown), and the units they are short of.
 func (s *State) Outside() (subs []SubID, short int64) {
-	for sub, p := range s.Sub.Plan {
-		if p < 0 && s.Sub.Alloc[sub] != NoID && s.Sub.Wanted[sub] > 0 {
-			subs = append(subs, SubID(sub))
+	for sub := range s.Sub.Live() {
+		if s.Sub.Plan[sub] < 0 && s.Sub.Wanted[sub] > 0 {
+			subs = append(subs, sub)
 			short += s.Sub.Wanted[sub]
 		}
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/pack"
@@ -152,6 +153,37 @@ func (t *Sets) schema() column.Schema {
 		separate(figure("kept", &t.kept)),
 		separate(id("free", &t.free, ofSets)),
 	}, Live: func(row int) bool { return t.Number[row] != 0 }}
+}
+
+// live goes over the rows that are in use: in those that are not a column has the value spare.
+func live[ID ~int32, T comparable](of []T, spare T) iter.Seq[ID] {
+	return func(yield func(ID) bool) {
+		for row, v := range of {
+			if v != spare && !yield(ID(row)) {
+				return
+			}
+		}
+	}
+}
+
+// Live goes over the allocations that there are, spare rows left out.
+func (a *Allocs) Live() iter.Seq[AllocID] { return live[AllocID](a.First, NoID) }
+
+// Live goes over the sub-allocations that there are.
+func (b *Subs) Live() iter.Seq[SubID] { return live[SubID](b.Alloc, NoID) }
+
+// Live goes over the sets under way.
+func (t *Sets) Live() iter.Seq[SetID] { return live[SetID](t.Number, 0) }
+
+// Of goes over the sets under way of a plan.
+func (t *Sets) Of(p *Plan) iter.Seq[SetID] {
+	return func(yield func(SetID) bool) {
+		for id := range t.Live() {
+			if t.Plan[id] == p.Index && !yield(id) {
+				return
+			}
+		}
+	}
 }
 
 // lists are what stands beside the tables.

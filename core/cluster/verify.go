@@ -41,8 +41,8 @@ func (s *State) Verify() error {
 			free[i][d][k] -= u * n
 		}
 	}
-	for sub, n := range held {
-		if s.Sub.Alloc[sub] != NoID && n != s.Sub.Held[sub] {
+	for sub := range s.Sub.Live() {
+		if n := held[sub]; n != s.Sub.Held[sub] {
 			return fmt.Errorf("sub-allocation %d: held %d, kept %d", sub, n, s.Sub.Held[sub])
 		}
 	}

@@ -93,9 +93,8 @@ func (m *mdPlan) takeGangs() {
 		}
 	}
 	m.takeBack(func() { m.stage.Complete(m.gangs) })
-	for id, number := range m.s.Set.Number {
-		if taker := m.s.Set.Taker[id]; number > 0 && m.s.Set.Plan[id] == m.p.Index && taker != cluster.NoID &&
-			m.s.Forming(taker) {
+	for id := range m.s.Set.Of(m.p) {
+		if taker := m.s.Set.Taker[id]; taker != cluster.NoID && m.s.Forming(taker) {
 			m.p.Continue() // they are given up in time
 			break
 		}

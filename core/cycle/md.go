@@ -123,8 +123,8 @@ func (m *mdPlan) Reclaim() {
 
 // hasTakers tells whether any set of the plan has a taker.
 func (m *mdPlan) hasTakers() bool {
-	for id, number := range m.s.Set.Number {
-		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID {
+	for id := range m.s.Set.Of(m.p) {
+		if m.s.Set.Taker[id] != cluster.NoID {
 			return true
 		}
 	}

@@ -32,15 +32,15 @@ func (v *Promises) Sum(e Env) {
 	s := e.State
 	v.env, v.Set, v.Joined = e, v.Set[:0], v.Joined[:0]
 	v.on, v.Units, v.from = v.on[:0], column.Zeros(v.Units, len(s.Sub.Wanted)), map[subPool]int64{}
-	for id, number := range s.Set.Number {
+	for id := range s.Set.Of(e.Plan) {
 		taker := s.Set.Taker[id]
-		if number > 0 && s.Set.Plan[id] == e.Plan.Index && taker != cluster.NoID && s.Set.Units[id] > 0 {
-			v.Set = append(v.Set, cluster.SetID(id))
+		if taker != cluster.NoID && s.Set.Units[id] > 0 {
+			v.Set = append(v.Set, id)
 			v.Units[taker] += s.Set.Units[id]
-			if s.Aim(cluster.SetID(id)) != cluster.NoID {
-				v.on = append(v.on, cluster.SetID(id))
+			if s.Aim(id) != cluster.NoID {
+				v.on = append(v.on, id)
 			}
-			if pool, ok := v.Pool(cluster.SetID(id)); ok {
+			if pool, ok := v.Pool(id); ok {
 				v.from[subPool{taker, e.ID(pool)}] += s.Set.Units[id]
 			}
 		}

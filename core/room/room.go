@@ -163,7 +163,8 @@ type Set struct {
 // Reset makes a set empty, for an index of so many rows.
 func (s *Set) Reset(rows int) {
 	blocks := (rows + 63) / 64
-	s.rows, s.block, s.span = zeros(s.rows, blocks), zeros(s.block, blocks), zeros(s.span, (blocks+63)/64)
+	s.rows, s.block = column.Zeros(s.rows, blocks), column.Zeros(s.block, blocks)
+	s.span = column.Zeros(s.span, (blocks+63)/64)
 	s.top, s.count = 0, 0
 }
 
@@ -353,14 +354,4 @@ func (h *Hints[K]) First(x *Index, s *Set, need *Need, mask []uint64, sought K) 
 	}
 	h.at[key] = at
 	return row
-}
-
-// zeros is n zeros, in the memory of s where that is large enough.
-func zeros(s []uint64, n int) []uint64 {
-	if cap(s) < n {
-		return column.Make[uint64](n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

@@ -182,9 +182,9 @@ func newPlay(s *cluster.State, asked *Asked, number int, nowUS int64) *play {
 		p.source = id
 	}
 	var subs []cluster.SubID
-	for sub, source := range s.Sub.Source {
-		if int32(source) == p.source && s.Sub.Alloc[sub] != cluster.NoID {
-			subs = append(subs, cluster.SubID(sub))
+	for sub := range s.Sub.Live() {
+		if int32(s.Sub.Source[sub]) == p.source {
+			subs = append(subs, sub)
 		}
 	}
 	slices.SortFunc(subs, func(a, b cluster.SubID) int { return int(s.Sub.Seq[a] - s.Sub.Seq[b]) })

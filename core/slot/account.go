@@ -2,6 +2,7 @@ package slot
 
 import (
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 )
@@ -91,14 +92,13 @@ func (m *Planner) count() {
 func (m *Planner) tally() {
 	f, n := &m.figure, m.policy.Len()
 	for i := range f.held {
-		f.held[i], f.net[i] = zeroed(f.held[i], n), zeroed(f.net[i], n)
+		f.held[i], f.net[i] = column.Zeros(f.held[i], n), column.Zeros(f.net[i], n)
 	}
-	f.shut = zeroed(f.shut, len(m.s.Sub.Wanted))
-	f.roomOwn, f.keptOwn, f.roomPool = zeroed(f.roomOwn, n), zeroed(f.keptOwn, n), zeroed(f.roomPool, n)
-	f.drawn, f.pend = zeroed(f.drawn, n), zeroed(f.pend, n)
-	f.kept = zeroed(f.kept, n)
-	f.usage, f.total, f.stays, f.claim = zeroed(f.usage, n), zeroed(f.total, n), zeroed(f.stays, n), zeroed(f.claim, n)
-	f.roomHybrid, f.owed = zeroed(f.roomHybrid, n), zeroed(f.owed, n)
+	f.shut = column.Zeros(f.shut, len(m.s.Sub.Wanted))
+	for _, list := range []*[]int64{&f.roomOwn, &f.keptOwn, &f.roomPool, &f.drawn, &f.pend, &f.kept, &f.usage, &f.total,
+		&f.stays, &f.claim, &f.roomHybrid, &f.owed} {
+		*list = column.Zeros(*list, n)
+	}
 	f.roomTotal, f.keptAll, f.shareHeld, f.shareNet, f.claims = 0, 0, 0, 0, 0
 	f.foreign = false
 	f.keptHybrid, f.hybridHeld, f.hybridNet = 0, 0, 0
@@ -119,11 +119,11 @@ func (m *Planner) tally() {
 		m.reclaimable(leaf)
 	}
 	m.hybrid.laid = false
-	m.promised = zeroed(m.promised, len(m.s.Sub.Wanted))
+	m.promised = column.Zeros(m.promised, len(m.s.Sub.Wanted))
 	m.setsOf = nil
-	for id, number := range m.s.Set.Number {
-		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID {
-			m.count1(cluster.SetID(id), 1)
+	for id := range m.s.Set.Of(m.p) {
+		if m.s.Set.Taker[id] != cluster.NoID {
+			m.count1(id, 1)
 		}
 	}
 }

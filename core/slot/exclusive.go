@@ -178,11 +178,10 @@ func (m *Planner) countHosts() {
 	for k := range x.reserver {
 		x.reserver[k] = cluster.NoID
 	}
-	for id, number := range m.s.Set.Number {
+	for id := range m.s.Set.Of(m.p) {
 		host := m.s.Set.Target[id]
-		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID &&
-			m.s.Host.Plan[host] == m.p.Index {
-			x.reserver[m.s.Host.Parcel[host]] = cluster.SetID(id)
+		if m.s.Set.Taker[id] != cluster.NoID && m.s.Host.Plan[host] == m.p.Index {
+			x.reserver[m.s.Host.Parcel[host]] = id
 		}
 	}
 	m.owned.whole, f.idle, f.okay, f.someShut = 0, 0, 0, false

@@ -116,11 +116,10 @@ func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
 	r := &m.reason
 	if r.leaving == nil {
 		r.leaving = map[cluster.HostID][]cluster.SetID{}
-		for id, number := range m.s.Set.Number {
-			if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.First[id] != cluster.NoID {
+		for id := range m.s.Set.Of(m.p) {
+			if m.s.Set.First[id] != cluster.NoID {
 				target := m.s.Set.Target[id]
-				r.leaving[target] = append(r.leaving[target], cluster.SetID(id))
-				r.all = append(r.all, cluster.SetID(id))
+				r.leaving[target], r.all = append(r.leaving[target], id), append(r.all, id)
 			}
 		}
 	}

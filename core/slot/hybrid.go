@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
@@ -41,8 +42,8 @@ func (m *Planner) isHybrid(n plan.Node) bool {
 // O(consumers × log children), more when reserves bind while slots are short.
 func (m *Planner) hybridQuotas() {
 	h, n := &m.hybrid, m.policy.Len()
-	for _, column := range []*[]int64{&h.use, &h.quota, &h.above, &h.gives} {
-		*column = zeroed(*column, n)
+	for _, list := range []*[]int64{&h.use, &h.quota, &h.above, &h.gives} {
+		*list = column.Zeros(*list, n)
 	}
 	m.ownHybrid()
 	if !m.tree.hybrid {
@@ -76,8 +77,8 @@ func (m *Planner) hybridQuotas() {
 // ownHybrid scales what hybrid consumers own to the slots there are (SLOT-21, SLOT-30).
 func (m *Planner) ownHybrid() {
 	h := &m.hybrid
-	h.owned = zeroed(h.owned, m.policy.Len())
-	h.reserve, h.cut = zeroed(h.reserve, m.policy.Len()), resized(h.cut, m.policy.Len())
+	h.owned = column.Zeros(h.owned, m.policy.Len())
+	h.reserve, h.cut = column.Zeros(h.reserve, m.policy.Len()), resized(h.cut, m.policy.Len())
 	h.configured = 0
 	for _, c := range m.tree.child[plan.Root] {
 		if m.isHybrid(c) || !m.tree.mixed {
@@ -114,7 +115,7 @@ func (m *Planner) divideHybrid(n plan.Node) {
 		}
 	}
 	k := len(h.siblings)
-	h.most, h.part, h.order = zeroed(h.most, k), zeroed(h.part, k), resized(h.order, k)
+	h.most, h.part, h.order = column.Zeros(h.most, k), column.Zeros(h.part, k), resized(h.order, k)
 	left := h.quota[n]
 	if m.p.Slots.DistributeEvenly {
 		left = m.evenOwned(left)
@@ -207,7 +208,7 @@ func (m *Planner) netHybrid() int64 {
 // layFree computes what reserves still need idle, of every hybrid consumer (SLOT-28). O(consumers).
 func (m *Planner) layFree() {
 	h := &m.hybrid
-	h.free, h.below = zeroed(h.free, len(h.quota)), zeroed(h.below, len(h.quota))
+	h.free, h.below = column.Zeros(h.free, len(h.quota)), column.Zeros(h.below, len(h.quota))
 	for c := plan.Node(len(h.quota) - 1); c > plan.Root; c-- {
 		if m.isHybrid(c) {
 			h.free[c] = max(h.below[c], m.lacks(c))
@@ -349,7 +350,7 @@ func (m *Planner) shareOut(figure []int64, n plan.Node, weight func(c plan.Node)
 			h.most = append(h.most, figure[n])
 		}
 	}
-	h.part, h.order = zeroed(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
+	h.part, h.order = column.Zeros(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
 	clear(h.order)
 	h.divider.FillByPriority(figure[n], h.order, h.owns, h.most, h.part)
 	for i, c := range h.siblings {

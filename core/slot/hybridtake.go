@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
@@ -60,7 +61,7 @@ type wanting struct {
 // wanting computes the slots that reserves want, in place of those computed before. O(consumers).
 func (m *Planner) wanting() *wanting {
 	n, w := m.policy.Len(), &m.hybrid.wanting
-	w.parent, w.lacks, w.below = m.policy.Parent, zeroed(w.lacks, n), zeroed(w.below, n)
+	w.parent, w.lacks, w.below = m.policy.Parent, column.Zeros(w.lacks, n), column.Zeros(w.below, n)
 	for c := plan.Node(n - 1); c > plan.Root; c-- {
 		if !m.isHybrid(c) {
 			continue
@@ -217,7 +218,7 @@ func (m *Planner) spread(from plan.Node, slots int64, kind int) {
 				h.owns = append(h.owns, h.above[c]-h.gives[c])
 			}
 		}
-		h.part, h.order = zeroed(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
+		h.part, h.order = column.Zeros(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
 		clear(h.order)
 		h.divider.FillByPriority(more[n], h.order, h.owns, h.owns, h.part)
 		for i, c := range h.siblings {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/place"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
@@ -173,7 +174,7 @@ type owned struct {
 // own divides the slots by rank, level by level, reserved before the rest.
 func (m *Planner) own() {
 	o, n := &m.owned, m.policy.Len()
-	o.of, o.reserved, o.pool = zeroed(o.of, n), zeroed(o.reserved, n), zeroed(o.pool, n)
+	o.of, o.reserved, o.pool = column.Zeros(o.of, n), column.Zeros(o.reserved, n), column.Zeros(o.pool, n)
 	for c := plan.Node(n - 1); c > plan.Root; c-- {
 		if !m.p.Terms.Member[c] {
 			continue
@@ -226,12 +227,6 @@ func (m *Planner) deal(siblings []plan.Node, left int64) int64 {
 		o.reserved[c] = min(o.reserved[c], o.of[c])
 	}
 	return left
-}
-
-func zeroed(s []int64, n int) []int64 {
-	s = resized(s, n)
-	clear(s)
-	return s
 }
 
 // resized is s with n entries, old ones kept, so that their memory is used again.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
@@ -62,8 +63,8 @@ func (m *Planner) Entitle() {
 // entitle is Entitle from the figures as they are.
 func (m *Planner) entitle() {
 	q, n := &m.quota, m.policy.Len()
-	q.demand, q.need, q.left = zeroed(q.demand, n), zeroed(q.need, n), resized(q.left, n)
-	q.dynamic, q.static = zeroed(q.dynamic, n), zeroed(q.static, n)
+	q.demand, q.need, q.left = column.Zeros(q.demand, n), column.Zeros(q.need, n), resized(q.left, n)
+	q.dynamic, q.static = column.Zeros(q.dynamic, n), column.Zeros(q.static, n)
 	m.demands()
 	m.needs()
 	m.hybridQuotas()
@@ -271,7 +272,7 @@ func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (
 func (m *Planner) keepBorrowed() {
 	q, f := &m.quota, &m.figure
 	q.borrowed = append(q.borrowed[:0], f.net[kindBorrow]...)
-	q.wanted = zeroed(q.wanted, m.policy.Len())
+	q.wanted = column.Zeros(q.wanted, m.policy.Len())
 	var of int64
 	some := false
 	for _, lender := range m.tree.leaves {

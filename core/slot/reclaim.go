@@ -98,12 +98,12 @@ func (m *Planner) reopen() {
 func (m *Planner) layNet() {
 	r, p := &m.reclaim, &m.p.Parcels
 	r.net = append(r.net[:0], p.Free[0]...)
-	for id, number := range m.s.Set.Number {
-		if number == 0 || m.s.Set.Plan[id] != m.p.Index || m.s.Host.Plan[m.s.Set.Target[id]] != m.p.Index {
+	for id := range m.s.Set.Of(m.p) {
+		if m.s.Host.Plan[m.s.Set.Target[id]] != m.p.Index {
 			continue
 		}
 		k := m.s.Host.Parcel[m.s.Set.Target[id]]
-		r.net[k] += m.leftOf(cluster.SetID(id))
+		r.net[k] += m.leftOf(id)
 		if taker := m.s.Set.Taker[id]; taker != cluster.NoID {
 			r.net[k] -= m.s.Set.Units[id] * m.slots(taker)
 		}

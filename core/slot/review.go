@@ -55,9 +55,9 @@ func (m *Planner) openRoom(free []int64) (idle int64) {
 
 // sets lists the plan's sets of a kind in order of number.
 func (m *Planner) sets(of func(id cluster.SetID) bool) (ids []cluster.SetID) {
-	for id, number := range m.s.Set.Number {
-		if number > 0 && m.s.Set.Plan[id] == m.p.Index && of(cluster.SetID(id)) {
-			ids = append(ids, cluster.SetID(id))
+	for id := range m.s.Set.Of(m.p) {
+		if of(id) {
+			ids = append(ids, id)
 		}
 	}
 	slices.SortFunc(ids, func(a, b cluster.SetID) int { return cmp.Compare(m.s.Set.Number[a], m.s.Set.Number[b]) })

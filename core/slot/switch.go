@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 )
@@ -166,7 +167,7 @@ func (m *Planner) prepareSwitch() {
 // lookAhead notes what leaves may hold under the coming window, by which the figures are now.
 func (m *Planner) lookAhead(now []plan.PolicyKind) {
 	c := &m.coming
-	c.owned, c.lendable = append(c.owned[:0], m.owned.of...), zeroed(c.lendable, m.policy.Len())
+	c.owned, c.lendable = append(c.owned[:0], m.owned.of...), column.Zeros(c.lendable, m.policy.Len())
 	c.changes, c.pools, c.hybrid = resized(c.changes, m.policy.Len()), m.owned.pools, m.owned.hybrid
 	for n := range c.owned {
 		c.lendable[n] = m.owned.of[n] - m.owned.reserved[n]
