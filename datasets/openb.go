@@ -265,9 +265,18 @@ func openbPlan(consumers *cluster.Names) []byte {
 	return []byte(b.String())
 }
 
-// OnDevices makes the GPUs of openb's hosts devices of their plan, which then takes nothing back for fair shares.
-func (d *Dataset) OnDevices() {
+// OnDevices makes the GPUs of openb's hosts devices of their plan, which then takes nothing back for fair shares. It
+// refuses pods with parts of several GPUs: a unit has a part of one device or whole ones.
+func (d *Dataset) OnDevices() error {
+	faults := cluster.Faults{Table: "pods"}
+	for i, n := range d.Demand.Size[gpuMilli] {
+		if n > gpuMilliMax && n%gpuMilliMax != 0 {
+			faults.Add(i+1, "gpu_milli", fmt.Sprintf("%d in all", n), "is a part of several GPUs: with --devices a "+
+				"pod has a part of one GPU or whole ones")
+		}
+	}
 	d.Plan = bytes.Replace(d.Plan, []byte("    resource_groups: [{name: all}]\n"),
 		fmt.Appendf(nil, "    resource_groups: [{name: all}]\n    share_reclaim: false\n    devices: {%s: {per: %d}}\n",
 			openbNames[gpuMilli], gpuMilliMax), 1)
+	return faults.Err()
 }

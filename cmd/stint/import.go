@@ -134,7 +134,7 @@ func readOpenB(nodes, pods string, devices bool) (*datasets.Dataset, error) {
 	defer p.Close()
 	d, err := datasets.OpenB(n, p)
 	if err == nil && devices {
-		d.OnDevices()
+		err = d.OnDevices()
 	}
 	return d, err
 }

@@ -238,7 +238,8 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 			f.MDPlan.Name)
 	}
 	if len(g.p.consumers) > consumersMax {
-		return nil, fmt.Errorf("there are %d consumers; %d are the most", len(g.p.consumers), consumersMax)
+		return nil, fmt.Errorf("%s: there are %d consumers; %d are the most", f.plans(), len(g.p.consumers),
+			consumersMax)
 	}
 	r := g.result
 	read, err := g.p.build(r, g.hosts)
@@ -254,18 +255,30 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 	}
 	slots, err := g.slots(r)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: hosts and resource groups do not go together:\n%w", f.plans(), err)
 	}
 	if g.history == nil {
-		r.Dataset.Demand = g.everything(slots)
+		r.demand(g.everything(slots))
 		_, err := prove(read, r.Dataset, false)
 		return r, err
 	}
 	g.compareSlots(slots, f.Allocation.Name)
 	r.History, r.Zone = g.history, g.zone
-	r.Dataset.Demand = g.history.demandAt(g.history.busiest(), len(g.p.dims), len(g.p.slots) > 1)
-	r.Play, err = g.playable(slots)
-	return r, err
+	r.demand(g.history.demandAt(g.history.busiest(), len(g.p.dims), len(g.p.slots) > 1))
+	if r.Play, err = g.playable(slots); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.plans(), err)
+	}
+	return r, nil
+}
+
+// plans is the name of the file that has the plans.
+func (f *EGOFiles) plans() string {
+	for _, one := range []*File{f.Allocation, f.MDPlan, f.Trees} {
+		if one != nil {
+			return one.Name
+		}
+	}
+	return ""
 }
 
 // madeUp makes a group and a host of it that has as many slots as the table shows, where the files name no group of its
@@ -314,7 +327,7 @@ func (g *ego) slots(r *Result) (map[string]int64, error) {
 		return nil, err
 	}
 	if err := s.SetHosts(r.Dataset.Hosts, true); err != nil {
-		return nil, fmt.Errorf("hosts and resource groups do not go together:\n%w", err)
+		return nil, err
 	}
 	by := map[string]int64{}
 	for i := range s.Plans {
@@ -357,7 +370,8 @@ func (g *ego) playable(slots map[string]int64) (*Playable, error) {
 	var hosts []hostRow
 	for _, s := range g.p.slots {
 		if slots[s.group] == 0 {
-			return nil, fmt.Errorf("resource group %s has no slots on hosts that are up", s.group)
+			return nil, fmt.Errorf("resource group %s has no slots on hosts that are up; give it hosts, "+
+				"or leave out the files of hosts", s.group)
 		}
 		made := group{name: s.group}
 		n := min(slots[s.group], playHosts)

@@ -36,8 +36,11 @@ func (k *kueue) flavorGroups() {
 			continue
 		}
 		k.p.groups = append(k.p.groups, group{name: f.name,
-			choose: fmt.Sprintf("select(%s == '%s')", kueueFlavor, f.name)})
-		if strings.ContainsAny(f.name, "'\\") {
+			choose: fmt.Sprintf("select(%s == '%s')", kueueFlavor, attributeText(kueueFlavor, f.name))})
+		switch why := nameFault(f.name); {
+		case why != "":
+			k.faults.add(f.file, f.line, "flavor %q %s", f.name, why)
+		case strings.ContainsAny(f.name, "'\\"):
 			k.faults.add(f.file, f.line, "flavor %q: a name must not have quotes in it", f.name)
 		}
 	}
@@ -49,6 +52,10 @@ func (k *kueue) makeHosts() {
 		for _, n := range k.nodes {
 			k.host(n)
 		}
+		if !slices.ContainsFunc(k.hosts, func(h hostRow) bool { return h.text[kueueFlavor] != "" }) {
+			k.faults.add(k.nodes[0].file, k.nodes[0].line, "Node %s: neither it nor another node has the labels of a "+
+				"flavor: nobody could get anything; give the nodes of the flavors, or no nodes", k.nodes[0].name)
+		}
 		k.tooMuch()
 		return
 	}
@@ -57,7 +64,8 @@ func (k *kueue) makeHosts() {
 			"the files have none: each flavor has one host, with all quotas of it")
 	}
 	for _, g := range k.p.groups {
-		h := hostRow{name: "flavor-" + g.name, size: map[string]int64{}, text: map[string]string{kueueFlavor: g.name}}
+		h := hostRow{name: "flavor-" + g.name, size: map[string]int64{}, text: map[string]string{
+			kueueFlavor: attributeText(kueueFlavor, g.name)}}
 		for _, o := range slices.Concat(k.cohorts, k.queues) {
 			for _, q := range o.quotas {
 				if q.flavor == g.name {
@@ -99,7 +107,7 @@ func (k *kueue) host(n *kueueObject) {
 	if best == nil {
 		k.result.Report.Add(n.file, n.line, "a node", "it has the labels of no flavor: it is in no plan")
 	} else {
-		h.text[kueueFlavor] = k.hostsOf(best.name)
+		h.text[kueueFlavor] = attributeText(kueueFlavor, k.hostsOf(best.name))
 		k.locate(n, best, &h)
 	}
 	k.allocatable(n.file, n.name, n.node, h.size)
@@ -113,7 +121,7 @@ func (k *kueue) tooMuch() {
 		for d, name := range k.p.dims {
 			has, quota := int64(0), int64(0)
 			for _, h := range k.hosts {
-				if h.text[kueueFlavor] == g.name {
+				if h.text[kueueFlavor] == attributeText(kueueFlavor, g.name) {
 					has += h.size[name]
 				}
 			}

@@ -107,7 +107,7 @@ func (k *kueue) locate(n, flavor *kueueObject, h *hostRow) {
 	}
 	for i, label := range labels {
 		if name := k.levelName(label); name != "host" {
-			h.text[name] = strings.Join(path[:i+1], "/")
+			h.text[name] = attributeText(name, strings.Join(path[:i+1], "/"))
 		}
 		if k.located == nil {
 			k.located = map[string]int{}

@@ -71,8 +71,11 @@ func (n *names) known(kind, original string) (string, bool) {
 
 func (n *names) taken(name string) bool {
 	_, taken := n.owner[name]
-	return taken || plan.ReservedName(name)
+	return taken || plan.ReservedName(name) || slices.Contains(yamlWords, name)
 }
+
+// yamlWords are names that a policy would have to put in quotes: to YAML they are no texts.
+var yamlWords = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"}
 
 func (n *names) give(t thing, name string) {
 	if n.owner == nil {

@@ -262,11 +262,14 @@ func (p *policy) finish(r *Result, hosts []hostRow, demand *cluster.DemandTable,
 	if err != nil {
 		return nil, err
 	}
-	r.Dataset.Demand = demand
+	r.demand(demand)
 	large, err := prove(read, r.Dataset, r.Lives != nil)
 	switch {
 	case err != nil:
 		return nil, err
+	case large.units > 0 && origin == demandMade && fitAll(demand, hosts, p.dims):
+		r.Report.Add(r.Name, 0, fmt.Sprintf("%d units of demand", large.units), "they fit hosts but no part of a host "+
+			"that is owned: promises of one resource are large beside those of another; the first: "+large.reason)
 	case large.units > 0 && origin == demandMade:
 		return nil, fmt.Errorf("%w: %d units of the demand that it made fit no host: %s", ErrImporter, large.units,
 			large.reason)
@@ -277,10 +280,37 @@ func (p *policy) finish(r *Result, hosts []hostRow, demand *cluster.DemandTable,
 	return r, nil
 }
 
+// demand takes the table of demand, unless it has no rows: only CSV can tell an empty table from a broken file.
+func (r *Result) demand(t *cluster.DemandTable) {
+	if t.Rows == 0 {
+		r.Report.Add(r.Name, 0, "demand", "nobody asks for anything that a host has: there is no table of it")
+		return
+	}
+	r.Dataset.Demand = t
+}
+
+// fitAll tells whether a unit of each row fits a host that is open, whoever owns it.
+func fitAll(demand *cluster.DemandTable, hosts []hostRow, dims []string) bool {
+	for row := range demand.Rows {
+		if !slices.ContainsFunc(hosts, func(h hostRow) bool {
+			for d, name := range dims {
+				if demand.Size[d][row] > h.size[name] {
+					return false
+				}
+			}
+			return !h.closed && !h.gone
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
 // planPlace is a place in the policy that an error names; nobody has that file.
 var planPlace = regexp.MustCompile(`(?m)^plan\.yaml:(\d+)(:\d+)?: `)
 
-// inFiles replaces the places that errors of the policy name by the consumers' entries there and where these come from.
+// inFiles replaces the places that errors of the policy name by the consumers' entries there and where these come from;
+// other places are left out.
 func inFiles(errors, text string) string {
 	lines := strings.Split(text, "\n")
 	return planPlace.ReplaceAllStringFunc(errors, func(place string) string {
@@ -294,7 +324,7 @@ func inFiles(errors, text string) string {
 				return strings.TrimSpace(path+" "+remark) + ": "
 			}
 		}
-		return place
+		return ""
 	})
 }
 

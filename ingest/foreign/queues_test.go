@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestQueueFiles(t *testing.T) {
 				`- {path: "/sales/reports"}`,
 				`own:
           - {group: "default", amount: {cpu_milli: 40000, memory_mib: 163840}, partial: true}
-        share: {ratio: 5, limit: {cpu_milli: 40000, memory_mib: 163840}}`,
+        share: {priority: 5, ratio: 5, limit: {cpu_milli: 40000, memory_mib: 163840}}`,
 				`- path: "/sales/adhoc"  # queues.yaml, line 31
         share: {ratio: 8}`,
 				"share: {priority: 5, ratio: 1}",
@@ -102,6 +103,32 @@ func TestQueueFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPromiseOfOne holds that a promise of GPUs alone takes the other resources of their hosts along: units that need
+// cores beside them fit what is owned. All GPUs are promised, so that nothing else is left for them.
+func TestPromiseOfOne(t *testing.T) {
+	queue := "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: %s}\nspec: {resources: {" +
+		"gpu: {quota: 10}, cpu: {quota: 0, limit: -1}, memory: {quota: 0}}}\n---\n"
+	r, err := manifestsOf(fmt.Sprintf(queue, "a") + fmt.Sprintf(queue, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := reportOf(t, r); strings.Contains(report, "units of demand") ||
+		strings.Contains(string(r.Dataset.Plan), "cpu_milli: 0") {
+		t.Errorf("units do not fit what is owned:\n%s%s", report, r.Dataset.Plan)
+	}
+}
+
+// TestUnevenPromises holds that promises which leave no part of a host that a unit fits are listed, not refused.
+func TestUnevenPromises(t *testing.T) {
+	queue := "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: %s}\n" +
+		"spec: {deserved: {%s}}\n---\n"
+	r, err := manifestsOf(fmt.Sprintf(queue, "a", "nvidia.com/gpu: 20, cpu: 1") + fmt.Sprintf(queue, "b", "cpu: 159"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, reportOf(t, r), "volcano: 40 units of demand: they fit hosts but no part of a host that is owned")
 }
 
 // TestQueueFaults imports files that contradict themselves: the error names file, line, value and reason.

@@ -51,6 +51,7 @@ type treeQueue struct {
 	most     map[string]int64
 	weight   float64 // below 0: as much as is promised
 	priority int
+	fence    bool          // priorities of the queues below do not count for it
 	least    time.Duration // min_runtime
 	part     float64       // the largest part of a resource of the nodes that it may have, 0 to 1
 	own      []int64       // by dimension, with what is promised below it; none where nothing is
@@ -122,13 +123,23 @@ func (t *queueTree) makeHosts(n Nodes) error {
 	t.dim("cpu") // the resources that every node has, even where no queue names them
 	t.dim("memory")
 	if len(n.Files) > 0 {
-		return eachManifest(n.Files, t.host)
+		err := eachManifest(n.Files, t.host)
+		if err == nil && len(t.hosts) == 0 && t.faults.count == 0 {
+			err = fmt.Errorf("%s: has no Node; give what kubectl get nodes -o yaml prints", n.Files[0].Name)
+		}
+		return err
 	}
 	if n.Hosts < 1 || n.Hosts > hostsMax {
 		return fmt.Errorf("%d hosts: the files have no nodes; give Node objects, or from 1 to %d equal hosts", n.Hosts,
 			hostsMax)
 	}
-	size := map[string]int64{}
+	size, text := map[string]int64{}, map[string]string(nil)
+	if len(t.partitions) > 1 { // where a node without a label is, too
+		first := t.partitions[0]
+		text = map[string]string{treePartition: attributeText(treePartition, first.name)}
+		t.result.Report.Add(first.root.file, first.root.line, "partitions beside "+first.name,
+			"equal hosts have no label: all of them are in the first partition; give Node objects")
+	}
 	for _, key := range slices.Sorted(maps.Keys(n.Size)) {
 		resource := t.resource(key)
 		d := t.dim(resource)
@@ -138,7 +149,7 @@ func (t *queueTree) makeHosts(n Nodes) error {
 	}
 	digits := len(strconv.FormatInt(n.Hosts, 10))
 	for i := range n.Hosts {
-		t.hosts = append(t.hosts, hostRow{name: fmt.Sprintf("node%0*d", digits, i+1), size: size})
+		t.hosts = append(t.hosts, hostRow{name: fmt.Sprintf("node%0*d", digits, i+1), size: size, text: text})
 	}
 	return nil
 }
@@ -163,7 +174,7 @@ func (t *queueTree) host(file string, d *node) {
 		if part == "" {
 			part = t.partitions[0].name
 		}
-		h.text = map[string]string{treePartition: part}
+		h.text = map[string]string{treePartition: attributeText(treePartition, part)}
 	}
 	t.allocatable(file, name, d, h.size)
 	t.result.Report.Carry("node", 1)
@@ -173,7 +184,7 @@ func (t *queueTree) host(file string, d *node) {
 // of are the hosts of a partition.
 func (t *queueTree) of(part string) (list []hostRow) {
 	for _, h := range t.hosts {
-		if len(t.partitions) == 1 || h.text[treePartition] == part {
+		if len(t.partitions) == 1 || h.text[treePartition] == attributeText(treePartition, part) {
 			list = append(list, h)
 		}
 	}
@@ -195,7 +206,7 @@ func (t *queueTree) finish(nodes Nodes) (*Result, error) {
 	for _, part := range t.partitions {
 		choose := fmt.Sprintf("select(%s >= 0)", t.p.dims[0])
 		if len(t.partitions) > 1 {
-			choose = fmt.Sprintf("select(%s == '%s')", treePartition, part.name)
+			choose = fmt.Sprintf("select(%s == '%s')", treePartition, attributeText(treePartition, part.name))
 		}
 		t.p.groups = append(t.p.groups, group{name: part.name, choose: choose})
 		m := madePlan{name: part.name, groups: []string{part.name}, keys: part.keys}
@@ -241,6 +252,11 @@ func (t *queueTree) owns(q *treeQueue) {
 	for resource, n := range q.kept {
 		d := t.dim(resource)
 		q.own[d] = max(q.own[d], n)
+	}
+	for d, n := range q.own { // an amount of 0 would be a part of a host without any of the resource
+		if n == 0 {
+			q.own[d] = none
+		}
 	}
 }
 

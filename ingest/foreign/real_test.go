@@ -116,9 +116,11 @@ func TestNames(t *testing.T) {
 		{"resource", "gpu"}, {"feature", "gpu"}, {"partition", "a-b"}, {"partition", "a.b"}, {"resource", "rack"},
 		{"resource", "units"}, {"feature", ""}, {"feature", "-"}, {"feature", "名"}, {"feature", long},
 		{"feature", long + "b"}, {"feature", "state"}, {"resource", "state"}, {"feature", "1"},
+		{"resource", "true"}, {"resource", "Null"}, {"feature", "no"},
 	} {
 		name := n.of(one.kind, one.name)
-		if seen[name] || plan.ReservedName(name) || len(name) > nameBytesMax || name == "" {
+		if seen[name] || slices.Contains(yamlWords, name) || plan.ReservedName(name) || len(name) > nameBytesMax ||
+			name == "" {
 			t.Errorf("%v is %q, which is taken or no name", one, name)
 		}
 		seen[name] = true

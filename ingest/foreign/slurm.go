@@ -346,6 +346,10 @@ func (s *slurm) nodeLine(l slurmLine) {
 		text[slurmWeight] = w
 	}
 	for _, name := range names {
+		if why := nameFault(name); why != "" {
+			s.faults.add(l.file, l.line, "NodeName %q %s", name, why)
+			return
+		}
 		if _, twice := s.at[name]; twice {
 			s.faults.add(l.file, l.line, "node %s is there twice, first on line %d", name, s.nodes[s.at[name]].line)
 			return
@@ -355,28 +359,9 @@ func (s *slurm) nodeLine(l slurmLine) {
 			feature: features, kinds: kinds, closed: closed, line: l.line})
 	}
 	s.result.Report.Carry("node", len(names))
-	s.rest(l, []string{"nodename", "cpus", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore",
-		"realmemory", "gres",
-		"state", "feature", "features", "weight", "nodeaddr", "nodehostname", "port"}, "has no counterpart for a host")
-}
-
-// cpus is how many a node of a line has.
-func (s *slurm) cpus(l slurmLine) int64 {
-	if l.value["cpus"] != "" {
-		return s.number(l, "cpus", 1)
-	}
-	sockets := s.number(l, "sockets", 0)
-	if sockets == 0 {
-		sockets = s.number(l, "boards", 1) * s.number(l, "socketsperboard", 1)
-	}
-	n := sockets
-	for _, key := range []string{"corespersocket", "threadspercore"} {
-		if n *= s.number(l, key, 1); n > 1<<20 {
-			s.faults.add(l.file, l.line, "a node has more than %d CPUs", 1<<20)
-			return 1
-		}
-	}
-	return max(1, n)
+	s.rest(l, []string{"nodename", "cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket",
+		"threadspercore", "realmemory", "gres", "state", "feature", "features", "weight", "nodeaddr", "nodehostname",
+		"port"}, "has no counterpart for a host")
 }
 
 // number is a whole number of a line, at most 2^40 as no node has more of anything.

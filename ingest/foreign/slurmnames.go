@@ -93,3 +93,24 @@ func slurmMinutes(text string) (minutes int64, ok bool) {
 	}
 	return (seconds + 59) / 60, true
 }
+
+// cpus is how many a node of a line has.
+func (s *slurm) cpus(l slurmLine) int64 {
+	for _, key := range []string{"cpus", "procs"} { // Procs is what Slurm called CPUs before 2.1, and still takes
+		if l.value[key] != "" {
+			return s.number(l, key, 1)
+		}
+	}
+	sockets := s.number(l, "sockets", 0)
+	if sockets == 0 {
+		sockets = s.number(l, "boards", 1) * s.number(l, "socketsperboard", 1)
+	}
+	n := sockets
+	for _, key := range []string{"corespersocket", "threadspercore"} {
+		if n *= s.number(l, key, 1); n > 1<<20 {
+			s.faults.add(l.file, l.line, "a node has more than %d CPUs", 1<<20)
+			return 1
+		}
+	}
+	return max(1, n)
+}

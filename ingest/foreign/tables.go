@@ -4,6 +4,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -41,7 +44,7 @@ func hostTable(dims []string, rows []hostRow) *cluster.HostTable {
 		}
 		for _, key := range slices.Sorted(maps.Keys(r.text)) {
 			a := t.column(key, plan.Text)
-			a.Text.Code[i], a.Valid[i] = a.Text.Names.InternString(r.text[key]), true
+			a.Text.Code[i], a.Valid[i] = a.Text.Names.InternString(strings.Map(visible, r.text[key])), true
 		}
 		for _, key := range r.flag {
 			a := t.column(key, plan.Boolean)
@@ -58,6 +61,24 @@ func hostTable(dims []string, rows []hostRow) *cluster.HostTable {
 		}
 	}
 	return h
+}
+
+// visible drops control characters, which no table may have.
+func visible(r rune) rune {
+	if unicode.IsControl(r) {
+		return -1
+	}
+	return r
+}
+
+// attributeText returns the value of an attribute that a requirement compares as a text. A table whose values are all
+// numbers, true or false has no texts: such a value gets the name of the attribute in front.
+func attributeText(attribute, value string) string {
+	_, err := strconv.ParseFloat(value, 64)
+	if err == nil || value == "true" || value == "false" {
+		return attribute + " " + value
+	}
+	return value
 }
 
 // attributes finds the attributes of a table of hosts by name.
@@ -135,13 +156,16 @@ func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
 // hosts have no dimension in common that a leaf may ask for, it asks for each by itself.
 func (p *policy) everything(hosts func(plan string) []hostRow) *cluster.DemandTable {
 	var rows []demandRow
-	plans := map[string]int{}
+	plans, branch := map[string]int{}, map[string]bool{} // a branch of one plan may have no children in another
+	for _, c := range p.consumers {
+		branch[c[:strings.LastIndexByte(c, '/')]] = true
+	}
 	for i := range p.plans {
 		m := &p.plans[i]
 		all := hosts(m.name)
-		for k, e := range m.entries {
-			if k+1 < len(m.entries) && below(m.entries[k+1].path, e.path) {
-				continue // a branch
+		for _, e := range m.entries {
+			if branch[e.path] {
+				continue
 			}
 			plans[e.path]++
 			for _, r := range p.asksFor(e, all) {

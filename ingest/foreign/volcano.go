@@ -110,6 +110,7 @@ func (k *queueManifests) object(file string, d *node) {
 	if group == kaiGroup {
 		k.kai(q, d.at("spec"))
 	} else {
+		k.annotations(q, d)
 		k.volcano(q, d.at("spec"))
 	}
 	k.queues, k.named[q.name] = append(k.queues, q), q
@@ -126,6 +127,30 @@ func (k *queueManifests) begin(group string) {
 	k.p.heading = []string{"Queues of " + k.result.Name +
 		": what a queue is promised is owned, and lent to the others while it is idle."}
 	k.partitions = []*treePart{{name: k.result.Name, root: treeQueue{file: k.first}}}
+}
+
+// annotationLost tells why annotations of a queue of Volcano have no counterpart.
+var annotationLost = map[string]string{
+	"volcano.sh/hierarchy":         "the place of a queue is its `parent`; give that",
+	"volcano.sh/hierarchy-weights": "the weight of a queue is its `weight`, those above it have their own; give these",
+	"volcano.sh/dequeue-strategy":  queueLost["dequeueStrategy"],
+}
+
+// annotations lists those of a queue that Volcano knows.
+func (k *queueManifests) annotations(q *treeQueue, d *node) {
+	list := d.at("metadata", "annotations")
+	if list == nil {
+		return
+	}
+	for _, key := range list.keys {
+		if strings.HasPrefix(key, "volcano.sh/") {
+			reason := annotationLost[key]
+			if reason == "" {
+				reason = "is unknown here"
+			}
+			k.result.Report.Add(q.file, list.fields[key].line, "Queue: annotation "+key, reason)
+		}
+	}
 }
 
 // volcano reads the spec of a queue of Volcano.

@@ -97,7 +97,7 @@ func (y *yarn) finish() (*Result, error) {
 // of are the hosts with a label.
 func (y *yarn) of(label string) (list []hostRow) {
 	for _, h := range y.hosts {
-		if len(y.labels) == 1 || h.text[yarnLabel] == label {
+		if len(y.labels) == 1 || h.text[yarnLabel] == attributeText(yarnLabel, label) {
 			list = append(list, h)
 		}
 	}
@@ -207,6 +207,10 @@ func (y *yarn) nodeList(f *File) error {
 		switch {
 		case n.Host == "" || seen[n.Host]:
 			return fmt.Errorf("%s: node %q: nodeHostName %q is empty or there twice", f.Name, n.ID, n.Host)
+		case nameFault(n.Host) != "":
+			return fmt.Errorf("%s: node %q: nodeHostName %q %s", f.Name, n.ID, n.Host, nameFault(n.Host))
+		case len(n.Labels) > 0 && strings.ContainsAny(n.Labels[0], `'\`):
+			return fmt.Errorf("%s: node %q: label %q: a label must not have quotes in it", f.Name, n.ID, n.Labels[0])
 		case n.State == "UNHEALTHY" || n.State == "DECOMMISSIONING":
 			h.closed = true
 		case n.State != "RUNNING" && n.State != "NEW":
@@ -225,13 +229,17 @@ func (y *yarn) nodeList(f *File) error {
 		}
 		if len(n.Labels) > 0 && n.Labels[0] != "" {
 			labelled = true
-			h.text[yarnLabel] = n.Labels[0]
+			h.text[yarnLabel] = attributeText(yarnLabel, n.Labels[0])
 			y.label(n.Labels[0])
 		}
 		if n.Rack != "" {
 			h.text[yarnRack] = n.Rack
 		}
 		y.hosts = append(y.hosts, h)
+	}
+	if len(y.hosts) == 0 {
+		return fmt.Errorf("%s: none of its %d nodes is RUNNING; give the list of a cluster that runs", f.Name,
+			len(list.Nodes.Node))
 	}
 	y.result.Report.Carry("node", len(y.hosts))
 	if !labelled {
@@ -253,7 +261,7 @@ func (y *yarn) label(name string) {
 func (y *yarn) plan(label string) *madePlan {
 	choose := "select(" + yarnMemory + " > 0)"
 	if len(y.labels) > 1 {
-		choose = fmt.Sprintf("select(%s == '%s')", yarnLabel, label)
+		choose = fmt.Sprintf("select(%s == '%s')", yarnLabel, attributeText(yarnLabel, label))
 	}
 	y.p.groups = append(y.p.groups, group{name: label, choose: choose})
 	y.p.plans = append(y.p.plans, madePlan{name: label, groups: []string{label}})

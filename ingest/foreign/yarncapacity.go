@@ -203,7 +203,9 @@ func (c *capacityScheduler) labels() {
 		if rest == "" {
 			c.get(key) // which labels a queue may use: those that it has a capacity of
 		} else if inner && (setting == "capacity" || setting == "maximum-capacity") && q != "root" {
-			if !slices.ContainsFunc(c.hosts, func(h hostRow) bool { return h.text[yarnLabel] == label }) {
+			if !slices.ContainsFunc(c.hosts, func(h hostRow) bool {
+				return h.text[yarnLabel] == attributeText(yarnLabel, label)
+			}) {
 				c.result.Report.Add(c.file, c.properties[key].line, "node label "+label,
 					"no node has it: give the list of nodes")
 				c.get(key)

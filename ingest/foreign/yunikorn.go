@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,10 +67,10 @@ func YuniKorn(queues File, nodes Nodes) (*Result, error) {
 }
 
 // config finds the configuration in a document: the document itself, or the text queues.yaml of a ConfigMap's data or
-// of Helm values.
+// of Helm values; those of charts before 1.0 have it as `configuration`.
 func (y *yuniKorn) config(d *node) (*node, error) {
-	for _, within := range []string{"data", "yunikornDefaults"} {
-		if text := d.at(within, "queues.yaml"); text != nil && text.text != "" {
+	for _, within := range [][]string{{"data", "queues.yaml"}, {"yunikornDefaults", "queues.yaml"}, {"configuration"}} {
+		if text := d.at(within...); text != nil && text.text != "" {
 			inner, err := yamlDocument(y.file, text.text, text.line)
 			if inner == nil {
 				inner = &node{line: text.line}
@@ -125,6 +126,23 @@ func (y *yuniKorn) partition(n *node) {
 	for _, q := range top.items {
 		y.queue(&part.root, q)
 	}
+	raise(&part.root)
+}
+
+// raise gives queues the priority of the highest below them, as YuniKorn does but where priority.policy is fence.
+// Children have theirs already.
+func raise(q *treeQueue) {
+	if len(q.children) == 0 {
+		return
+	}
+	most := math.MinInt32
+	for _, c := range q.children {
+		raise(c)
+		most = max(most, c.priority)
+	}
+	if !q.fence {
+		q.priority = min(math.MaxInt32, max(math.MinInt32, q.priority+most))
+	}
 }
 
 // withReasons are the reasons of keys of a queue, some of them replaced by one.
@@ -171,7 +189,7 @@ func (y *yuniKorn) queue(up *treeQueue, n *node) {
 // properties reads the priority of a queue; the other properties are listed.
 func (y *yuniKorn) properties(q *treeQueue, n *node) {
 	y.left(y.file, n, "properties: ", []string{"priority.offset", "priority.policy"}, yunikornLost)
-	fence := strings.EqualFold(n.value("priority.policy"), "fence")
+	q.fence = strings.EqualFold(n.value("priority.policy"), "fence")
 	offset := n.at("priority.offset")
 	if offset == nil {
 		return
@@ -184,8 +202,8 @@ func (y *yuniKorn) properties(q *treeQueue, n *node) {
 	}
 	q.priority = int(v)
 	y.result.Report.Carry("priority", 1)
-	if strings.Count(q.path, "/") > 1 && !fence {
-		y.result.Report.Add(y.file, offset.line, "priority.offset without priority.policy: fence",
-			"a priority holds among siblings; it does not raise the queues above")
+	if strings.Count(q.path, "/") > 1 {
+		y.result.Report.Add(y.file, offset.line, "priority.offset of a queue below others",
+			"the highest of the queues below one counts for it too, whether or not that one asks for anything")
 	}
 }
