@@ -7,6 +7,7 @@ export GOFLAGS
 TOOLS   := $(GO) tool -modfile=tools/go.mod
 DEMO    := out/demo
 SOAK    ?= 100000
+FILES   ?= 100000
 LOGS    ?= 300
 PROOF   ?= 10
 CHANGES ?= 1000
@@ -140,6 +141,7 @@ soak: ## the properties over many random cases, from seeds that it prints, and t
 	cd export/interop && STINT_SOAK=1 $(GO) test -count=1 -timeout 1h ./...
 	cd export/duckdb && $(GO) test -count=1 -timeout 1h ./...
 	STINT_TEST_HISTORIES=$(HISTORIES) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestHistories$$' -v ./cmd/stint
+	STINT_SOAK=$(FILES) $(GO) test -count=1 -timeout 6h -run TestHostileFiles -v ./cmd/stint
 	STINT_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -run TestCrash -v ./cmd/stint
 	STINT_SOAK=1 $(GO) test -count=1 -timeout 1h -run TestLarge -v ./ingest/console/browser
 
