@@ -161,6 +161,8 @@ func TestQueueFaults(t *testing.T) {
 		{queue + "{}\n---\n" + kai + "{}\n", manifestsOf, "is of scheduling.run.ai, those before it are of"},
 		{kai + "{resources: {gpu: {quota: -2}}}\n", manifestsOf, `Queue a: quota "-2" of gpu: must be -1 or`},
 		{kai + "{resources: {gpu: {quota: 1e99}}}\n", manifestsOf, `Queue a: quota "1e99" of gpu: must be -1 or`},
+		{queue + "{}\n---\nkind: Node\nmetadata: {name: n}\n---\nkind: Node\nmetadata: {name: n}\n", manifestsOf,
+			"queues.yaml:9: Node n is there twice"},
 		{kai + "{reclaimMinRuntime: soon}\n", manifestsOf, `reclaimMinRuntime "soon": must be a duration`},
 	} {
 		r, err := c.read(c.text)

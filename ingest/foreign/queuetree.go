@@ -27,6 +27,7 @@ type queueTree struct {
 	label      string            // of nodes, names their partition; "": there is one partition
 	partitions []*treePart
 	hosts      []hostRow
+	named      map[string]bool // names of hosts
 }
 
 // treePart is a partition of the nodes with its queues; it becomes a plan.
@@ -164,10 +165,17 @@ func (t *queueTree) host(file string, d *node) {
 	case nameFault(name) != "":
 		t.faults.add(file, d.line, "Node: metadata.name %q %s", name, nameFault(name))
 		return
+	case t.named[name]:
+		t.faults.add(file, d.line, "Node %s is there twice", name)
+		return
 	case len(t.hosts) >= hostsMax:
 		t.faults.add(file, d.line, "Node %s is one of more than %d", name, hostsMax)
 		return
 	}
+	if t.named == nil {
+		t.named = map[string]bool{}
+	}
+	t.named[name] = true
 	h := hostRow{name: name, size: map[string]int64{}, closed: d.value("spec", "unschedulable") == "true"}
 	if len(t.partitions) > 1 {
 		part := d.value("metadata", "labels", t.label)
