@@ -64,6 +64,7 @@ func fill() *decision.Cycle {
 	f.Plan, f.Consumer, f.Allocation, f.Sub = text(2, 1), text(2, 1), text(2, 1), text(2, 1)
 	f.Reason, f.Dimension, f.Blocker, f.Detail = text(2, 2), text(2, 1), text(2, 1), text(2, 1)
 	f.UnitsShort, f.Until, f.UntilNull = []int64{3, 4}, []int64{0, c.Summary.NowUS + 1}, []bool{true, false}
+	f.Since = []int64{6, 7}
 	return c
 }
 
@@ -90,12 +91,12 @@ func TestArrow(t *testing.T) {
 	if err := w.Cycle(&bare, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range append(c.Tables(), c.Summary.Table()) {
+	for _, want := range append(c.Tables(), c.Summary.Schema().Table()) {
 		if want.Rows > 0 {
 			same(t, dir, 7, &want)
 		}
 	}
-	last := bare.Summary.Table() // without inputs
+	last := bare.Summary.Schema().Table() // without inputs
 	same(t, dir, 8, &last)
 }
 
