@@ -156,13 +156,15 @@ func (g *hostile) try(t *testing.T, kind string, args []string, runs bool) bool 
 		return true
 	}
 	for _, next := range report.Next {
-		if _, problems, code = g.command(t, strings.Fields(next)[1:]); code != exitFine {
+		_, problems, code = g.command(t, strings.Fields(next)[1:])
+		if code != exitFine {
 			g.fail(t, "%s: exit code %d\n%s\n%s", next, code, problems, g.told())
 		}
 	}
 	log := filepath.Join(out, "log")
 	if _, err := os.Stat(log); err == nil && g.IntN(8) == 0 {
-		if _, problems, code = g.command(t, []string{"verify", "--log", log}); code != exitFine {
+		_, problems, code = g.command(t, []string{"verify", "--log", log})
+		if code != exitFine {
 			g.fail(t, "verify: exit code %d\n%s\n%s", code, problems, g.told())
 		}
 	}

@@ -96,7 +96,8 @@ func TestSites(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if plans[file], err = plan.Parse("plan.yaml", text); err != nil {
+					plans[file], err = plan.Parse("plan.yaml", text)
+					if err != nil {
 						t.Fatal(err)
 					}
 					guaranteed[file] = guaranteedBy(t, out)

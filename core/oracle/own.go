@@ -307,7 +307,8 @@ func (p *pass) own(t title) []*host {
 	list := slices.DeleteFunc(p.group(t), func(h *host) bool { return zero(p.held(t, h)) })
 	merit := map[*host][]int64{}
 	for _, h := range list {
-		if merit[h] = []int64{1, bit(closed(h)), 0}; p.busy(t.of, h) {
+		merit[h] = []int64{1, bit(closed(h)), 0}
+		if p.busy(t.of, h) {
 			merit[h] = []int64{0, bit(closed(h)), -int64(p.load(h))}
 		}
 	}

@@ -87,13 +87,13 @@ func (p *pass) takeHosts(t title) (asked []int64, met bool) {
 	return plus(p.got(t), p.average(t), n), n == 0
 }
 
-// cession says whether a claim leaves an idle host that it had where another serves as well.
+// cession says in favour of whom a claim gives up an idle host of its own, where another host serves the claim as well.
 type cession int
 
 const (
 	keeps    cession = iota
-	toLister         // to another child, which lists it
-	toBetter         // it is closed or, where hosts count, no whole one can be had
+	toLister         // another child lists the host
+	toBetter         // the host is closed or, where hosts count, only a part of it is open to the claim
 )
 
 // cedes is how a claim that chooses its hosts leaves one that it had.

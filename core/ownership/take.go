@@ -31,13 +31,13 @@ func (s *sweep) has(c partID) []int64 {
 	return sum
 }
 
-// cession says whether a claim leaves an idle host that it had where another serves as well.
+// cession says in favour of whom a claim gives up an idle host of its own, where another host serves the claim as well.
 type cession uint8
 
 const (
 	keeps    cession = iota
-	toLister         // to another child, which lists it
-	toBetter         // it is closed or, where hosts count, no whole one can be had
+	toLister         // another child lists the host
+	toBetter         // the host is closed or, where hosts count, only a part of it is open to the claim
 )
 
 // cedes is how a claim leaves a cell of which it had something, when so much of the cell is open to it.
@@ -195,7 +195,7 @@ func (s *sweep) candidates(all bool, fitting []int64, serves func(key) bool, vis
 		return
 	}
 	if !all {
-		for _, cell := range slices.Clone(s.ranking()) {
+		for _, cell := range s.ranking() {
 			if owing(short) && s.serves(cell, serves) {
 				visit(cell)
 			}

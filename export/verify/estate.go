@@ -270,7 +270,8 @@ func (v *verifier) pass(t *plan, e *estate) map[part][]int64 {
 			}
 		}
 	}
-	if n.basis, n.window = e.basis, e.window; n.open {
+	n.basis, n.window = e.basis, e.window
+	if n.open {
 		n.was = v.asks(t)
 	}
 	v.m.estates[t.name] = n

@@ -265,7 +265,8 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 	g.compareSlots(slots, f.Allocation.Name)
 	r.History, r.Zone = g.history, g.zone
 	r.demand(g.history.demandAt(g.history.busiest(), len(g.p.dims), len(g.p.slots) > 1))
-	if r.Play, err = g.playable(slots); err != nil {
+	r.Play, err = g.playable(slots)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.plans(), err)
 	}
 	return r, nil
